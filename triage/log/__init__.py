@@ -1,0 +1,1 @@
+"""A file of events: read through an index, and only ever appended to."""

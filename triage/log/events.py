@@ -1,0 +1,108 @@
+"""The vocabulary that every reader decodes to, and the only thing the rules know of a log.
+
+The types are those of the native format. Readers of other formats translate into them and may use the
+two internal kinds at the end, which no log contains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+TURN_START = "turn_start"
+TURN_END = "turn_end"
+STEP_START = "step_start"
+STEP_END = "step_end"
+ASSISTANT_MESSAGE = "assistant_message"
+USER_MESSAGE = "user_message"
+SYSTEM_MESSAGE = "system_message"
+TOOL_CALL = "tool_call"
+TOOL_RESULT = "tool_result"
+REQUEST_HEADER = "request_header"
+APPROVAL_REQUESTED = "approval_requested"
+APPROVAL_DECIDED = "approval_decided"
+INPUT_REQUESTED = "input_requested"
+INPUT_RESOLVED = "input_resolved"
+
+KNOWN_TYPES = frozenset(
+    {
+        TURN_START,
+        TURN_END,
+        STEP_START,
+        STEP_END,
+        ASSISTANT_MESSAGE,
+        USER_MESSAGE,
+        SYSTEM_MESSAGE,
+        TOOL_CALL,
+        TOOL_RESULT,
+        REQUEST_HEADER,
+        APPROVAL_REQUESTED,
+        APPROVAL_DECIDED,
+        INPUT_REQUESTED,
+        INPUT_RESOLVED,
+    }
+)
+
+# An unreadable line whose own type is one of these may have moved a call towards "it ran" or "allowed".
+MAY_MOVE_A_CALL = frozenset(
+    {
+        TOOL_CALL,
+        TOOL_RESULT,
+        APPROVAL_REQUESTED,
+        APPROVAL_DECIDED,
+        INPUT_REQUESTED,
+        INPUT_RESOLVED,
+    }
+)
+
+
+@dataclass(slots=True)
+class Event:
+    """One durable fact.
+
+    `line` counts the lines of the file from 1. `seq` is the event's own where the log carries an
+    integer one, else None until the scan fills in its index from 0. `data` is the decoded payload,
+    `time` whatever the log wrote.
+    """
+
+    type: str
+    data: Mapping[str, Any]
+    line: int
+    seq: int | None
+    time: Any = None
+
+
+@dataclass(slots=True)
+class Corrupt:
+    """A stretch of the file that could not be read as an event.
+
+    `line` from 1, `start` and `stop` in bytes of the file. `type` is the fragment's own type where it
+    can be read with certainty, else None. `torn`: it is the file's last line and has no newline.
+    """
+
+    line: int
+    start: int
+    stop: int
+    says: str
+    type: str | None = None
+    torn: bool = False
+
+    @property
+    def harmless(self) -> bool:
+        """True when it was certainly no dispatch, result, approval or decision (and so moved no call)."""
+        return self.type is not None and self.type in KNOWN_TYPES - MAY_MOVE_A_CALL
+
+
+def call_id(data: Mapping[str, Any], *keys: str) -> str | None:
+    """The id under the first of `keys` that holds one (default: `tool_call_id`, then `id`), else None.
+
+    Strings, and integers taken as their text: no call is dropped for the spelling of its id.
+    """
+    for key in keys or ("tool_call_id", "id"):
+        value = data.get(key)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+    return None

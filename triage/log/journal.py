@@ -1,0 +1,410 @@
+"""An index over a log file: where each line begins, what it is, and what closes what.
+
+Payloads are not kept: a line is read again when it is shown. The file is read with plain reads, never
+mapped, so that a file that is cut meanwhile can't kill the process, and never opened for writing.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from triage.log import formats
+from triage.log.events import (
+    APPROVAL_DECIDED,
+    APPROVAL_REQUESTED,
+    ASSISTANT_MESSAGE,
+    INPUT_REQUESTED,
+    INPUT_RESOLVED,
+    REQUEST_HEADER,
+    STEP_END,
+    STEP_START,
+    SYSTEM_MESSAGE,
+    TOOL_CALL,
+    TOOL_RESULT,
+    TURN_END,
+    TURN_START,
+    USER_MESSAGE,
+    Corrupt,
+    Event,
+)
+from triage.log.json_text import Malformed, Unfinished, parse, salvage
+from triage.recovery.scan import Scan
+
+# The code of a line in the index. Lines that hold several events or none at all have codes of their own.
+TYPES = (
+    "corrupt",
+    "damaged",
+    "blank",
+    "other",
+    TURN_START,
+    TURN_END,
+    STEP_START,
+    STEP_END,
+    ASSISTANT_MESSAGE,
+    USER_MESSAGE,
+    SYSTEM_MESSAGE,
+    TOOL_CALL,
+    TOOL_RESULT,
+    REQUEST_HEADER,
+    APPROVAL_REQUESTED,
+    APPROVAL_DECIDED,
+    INPUT_REQUESTED,
+    INPUT_RESOLVED,
+)
+CODES = {name: code for code, name in enumerate(TYPES)}
+
+BLOCK = 1 << 20  # bytes read at a time
+BASE_BYTES = 4096  # bytes around the end that a base is bound to
+HEAD_BYTES = 65536  # bytes in which a one-document log must show itself
+HEAD_LINES = 1000  # lines in which a format must show itself
+LARGEST_DOCUMENT = 256 << 20  # bytes of a one-document log that are read whole
+_BOM = b"\xef\xbb\xbf"
+_BLANK = b" \t\r\n"
+
+
+class Unreadable(Exception):
+    """A log that can't be read: a stable `code` and one sentence that names the file."""
+
+    def __init__(self, code: str, says: str) -> None:
+        super().__init__(says)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The exact state of a log that a plan was made from. `size` in bytes, `tail` a SHA-256 in hex.
+
+    `tail` covers the last `BASE_BYTES` bytes before `size`, `last_seq` is the largest seq seen (-1: none).
+    """
+
+    device: int
+    inode: int
+    size: int
+    tail: str
+    ends_with_newline: bool
+    last_seq: int
+
+
+@dataclass(slots=True)
+class Journal:
+    """What was read of one log. `offsets` has one entry a line and one for the end of the file.
+
+    `codes` (into TYPES), `depths` (0: outside any turn) and `mates` (the line, from 1, that closes the
+    turn or step that a line opens; 0: none) have one entry a line.
+    """
+
+    path: str
+    format: formats.Format
+    size: int
+    modified: float
+    one_document: bool
+    base: Base
+    offsets: array[int]
+    codes: bytearray
+    depths: bytearray
+    mates: array[int]
+    scan: Scan
+    documents: list[Mapping[str, Any]]
+
+    @property
+    def lines(self) -> int:
+        """How many lines the file has; the records, in a one-document log."""
+        return len(self.codes)
+
+    def raw(self, line: int) -> bytes:
+        """The bytes of a line (from 1) as they are, with its newline.
+
+        Raises Unreadable where the file has gone or shrunk since.
+        """
+        if self.one_document:
+            return orjson.dumps(self.documents[line - 1], option=orjson.OPT_PASSTHROUGH_SUBCLASS)
+        start, stop = self.offsets[line - 1], self.offsets[line]
+        descriptor = open_for_reading(self.path)
+        try:
+            data = os.pread(descriptor, stop - start, start)
+        finally:
+            os.close(descriptor)
+        if len(data) < stop - start:
+            raise Unreadable("log_moved", f"{self.path} was cut while it was read: reload it")
+        return data
+
+    def events(self, line: int) -> list[Event]:
+        """The events of a line (from 1), decoded afresh. Raises Unreadable as `raw` does."""
+        if self.one_document:
+            found: list[Mapping[str, Any]] = [self.documents[line - 1]]
+        else:
+            found = read_line(self.raw(line), line, 0)[0]
+        return [event for record in found if (event := self.format.decode(record, line)) is not None]
+
+
+def open_for_reading(path: str) -> int:
+    """A descriptor for reading a regular file. Never waits (a FIFO would), never follows into a folder.
+
+    Raises Unreadable with codes `not_found`, `no_permission`, `is_directory`, `not_a_file`, `io_error`.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise Unreadable("is_directory", f"{path} is a directory, not a log: name a file in it")
+    raise Unreadable("not_a_file", f"{path} is a pipe or a device, not a log: save it to a file first")
+
+
+def _unreadable(path: str, error: OSError) -> Unreadable:
+    known = {
+        errno.ENOENT: ("not_found", f"{path} does not exist (any more): check the name"),
+        errno.ENOTDIR: ("not_found", f"{path} does not exist: a part of the path is no folder"),
+        errno.EACCES: ("no_permission", f"{path} may not be read by this user: ask for read access"),
+        errno.EPERM: ("no_permission", f"{path} may not be read by this user: ask for read access"),
+        errno.ENXIO: ("not_a_file", f"{path} is a socket or a device, not a log"),
+    }
+    code, says = known.get(
+        error.errno or 0, ("io_error", f"{path} can't be read: {os.strerror(error.errno or errno.EIO)}")
+    )
+    return Unreadable(code, says)
+
+
+def read_journal(path: str, progress: Callable[[int, int], None] | None = None) -> Journal:
+    """Index and scan a whole log. `progress` gets bytes read and bytes in all, about once a block.
+
+    Raises Unreadable for what is no log: besides the codes of `open_for_reading`, `not_a_log` for a file
+    in which no line is an event of a known format.
+    """
+    descriptor = open_for_reading(path)
+    try:
+        status = os.fstat(descriptor)
+        size = status.st_size
+        format, one_document = _recognise(descriptor, path, size)
+        scan = Scan()
+        base = read_base(descriptor, -1)
+        journal = Journal(
+            path, format, size, status.st_mtime, one_document, base,
+            array("Q", [0]), bytearray(), bytearray(), array("Q"), scan, [],
+        )  # fmt: skip
+        if one_document:
+            _index_document(descriptor, journal)
+        else:
+            _index_lines(descriptor, journal, progress)
+        journal.base = read_base(descriptor, scan.state().next_seq - 1, size)
+        return journal
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    finally:
+        os.close(descriptor)
+
+
+def read_base(descriptor: int, last_seq: int, size: int | None = None) -> Base:
+    """The state of an open log, up to `size` bytes (default: all of it)."""
+    status = os.fstat(descriptor)
+    size = status.st_size if size is None else size
+    start = max(0, size - BASE_BYTES)
+    tail = os.pread(descriptor, size - start, start)
+    return Base(
+        status.st_dev,
+        status.st_ino,
+        size,
+        hashlib.sha256(tail).hexdigest(),
+        size == 0 or tail.endswith(b"\n"),
+        last_seq,
+    )
+
+
+def _lines(descriptor: int, size: int) -> Iterator[bytes]:
+    """The lines of the first `size` bytes, split on the byte newline alone, each with its newline."""
+    at = 0
+    pieces: list[bytes] = []  # of a line that goes on past its block
+    while at < size:
+        block = os.pread(descriptor, min(BLOCK, size - at), at)
+        if not block:
+            break
+        at += len(block)
+        lines = BytesIO(block).readlines()
+        if pieces:
+            pieces.append(lines.pop(0))
+            if not pieces[-1].endswith(b"\n"):
+                continue
+            yield b"".join(pieces)
+            pieces = []
+        if lines and not lines[-1].endswith(b"\n"):
+            pieces = [lines.pop()]
+        yield from lines
+    if pieces:
+        yield b"".join(pieces)
+
+
+def _recognise(descriptor: int, path: str, size: int) -> tuple[formats.Format, bool]:
+    """The format of a log, and whether the file is one JSON document that holds its events."""
+    head = os.pread(descriptor, HEAD_BYTES, 0).removeprefix(_BOM).decode("utf-8", "surrogateescape")
+    if isinstance(_root(head).get("events"), list):
+        return formats.FORMATS[0], True
+    seen = 0
+    for raw in islice(_lines(descriptor, size), HEAD_LINES):
+        if not raw.strip(_BLANK):
+            continue
+        seen += 1
+        records, fragments = read_line(raw, 1, 0)
+        cut = [{"type": f.type, "data": {}} for f in fragments if f.type is not None]
+        format = formats.recognise([*records, *cut])
+        if format is not None:
+            return format, False
+    if seen:
+        raise Unreadable("not_a_log", f"{path} is no session log: none of its lines is a known event")
+    return formats.FORMATS[0], False
+
+
+def _root(head: str) -> Mapping[str, Any]:
+    try:
+        value = parse(head)[0]
+    except Unfinished as cut:
+        value = cut.root
+    except Malformed:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def read_line(raw: bytes, line: int, offset: int) -> tuple[list[Mapping[str, Any]], list[Corrupt]]:
+    """The records of a line that can be read with certainty, and the stretches that can't.
+
+    `line` from 1; `offset` is the byte of the file at which the line begins. A blank line has neither.
+    """
+    try:
+        record = orjson.loads(raw)
+        if type(record) is dict and not _inexact(record):
+            return [record], []
+    except orjson.JSONDecodeError:
+        pass
+    body = raw.removeprefix(_BOM)
+    offset += len(raw) - len(body)
+    text = body.decode("utf-8", "surrogateescape")
+    records, fragments = salvage(text)
+    torn = not raw.endswith(b"\n")
+    corrupt = []
+    for fragment in fragments:
+        start = offset + _bytes(text[: fragment.start])
+        stop = offset + _bytes(text[: fragment.stop].rstrip("\r\n"))
+        tail = torn and fragment.stop == len(text)
+        says = _describe(text[fragment.start : fragment.stop], fragment.type, start, stop, tail)
+        corrupt.append(Corrupt(line, start, stop, says, fragment.type, tail))
+    return records, corrupt
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogateescape"))
+
+
+def _describe(text: str, type: str | None, start: int, stop: int, torn: bool) -> str:
+    where = f"bytes {start:,} to {stop:,} ({stop - start:,} bytes, kept)"
+    if not text.strip("\0\r\n"):
+        return f"a run of NUL bytes, as a power loss leaves them: {where}"
+    what = f"a {type}" if type in TYPES else "a record"
+    return (
+        f"{what} cut short at the end of the log: {where}" if torn else f"{what} that can't be read: {where}"
+    )
+
+
+def _inexact(record: Mapping[str, Any]) -> bool:
+    """Whether the fast parser may have rounded an id: it turns integers beyond 64 bits into floats."""
+    data = record.get("data")
+    if type(data) is not dict:
+        return False
+    if type(data.get("tool_call_id")) is float or type(data.get("id")) is float:
+        return True
+    if type(data.get("request_id")) is float:
+        return True
+    calls = data.get("tool_calls")
+    return type(calls) is list and any(
+        type(call) is dict and (type(call.get("id")) is float or type(call.get("tool_call_id")) is float)
+        for call in calls
+    )
+
+
+def _index_lines(descriptor: int, journal: Journal, progress: Callable[[int, int], None] | None) -> None:
+    at, reported = 0, 0
+    for raw in _lines(descriptor, journal.size):
+        line = len(journal.codes) + 1
+        records, corrupt = read_line(raw, line, at)
+        at += len(raw)
+        journal.offsets.append(at)
+        _index(journal, line, records, corrupt)
+        if progress is not None and at - reported >= BLOCK:
+            reported = at
+            progress(at, journal.size)
+    if at < journal.size:
+        raise Unreadable("log_moved", f"{journal.path} was cut while it was read: open it again")
+
+
+def _index(
+    journal: Journal, line: int, records: Sequence[Mapping[str, Any]], corrupt: Sequence[Corrupt]
+) -> None:
+    """Feed what a line holds to the scan, in the line's own order, and write its row of the index."""
+    scan, code = journal.scan, CODES["blank"]
+    journal.mates.append(0)
+    depth = scan.depth
+    for record in records:
+        event = journal.format.decode(record, line)
+        if event is None:
+            says = "an object that is no event: it has no type"
+            scan.corrupt(Corrupt(line, journal.offsets[line - 1], journal.offsets[line], says))
+            code = CODES["corrupt"]
+            continue
+        closes = scan.feed(event)
+        if closes:
+            journal.mates[closes - 1] = line
+        code = CODES.get(event.type, CODES["other"])
+    for stretch in corrupt:
+        scan.corrupt(stretch)
+    if len(records) + len(corrupt) > 1:
+        code = CODES["damaged"]
+        if not corrupt:
+            scan.anomaly("glued_records", line, f"{len(records)} records on one line: each is read")
+    elif corrupt:
+        code = CODES["corrupt"]
+    journal.codes.append(code)
+    journal.depths.append(min(depth, scan.depth, 255))
+
+
+def _index_document(descriptor: int, journal: Journal) -> None:
+    if journal.size > LARGEST_DOCUMENT:
+        says = f"{journal.path} is one JSON document of {journal.size:,} bytes, too large to be read whole"
+        raise Unreadable("document_too_large", says)
+    raw = os.pread(descriptor, journal.size, 0).removeprefix(_BOM)
+    cut = False
+    try:
+        events = orjson.loads(raw)["events"]
+    except orjson.JSONDecodeError:
+        events, cut = _events_of_damaged(raw.decode("utf-8", "surrogateescape"))
+    for index, record in enumerate(events):
+        whole = isinstance(record, dict)
+        journal.documents.append(record if whole else {"type": None, "record": record})
+        journal.offsets.append(journal.size)
+        _index(journal, index + 1, [record if whole else {}], [])
+    if cut:
+        says = "the document is cut or damaged here: what follows can't be read"
+        journal.scan.corrupt(Corrupt(max(1, len(events)), journal.size, journal.size, says, None, True))
+
+
+def _events_of_damaged(text: str) -> tuple[list[Any], bool]:
+    """The records of a damaged document that are certainly whole: all but the one where it breaks."""
+    try:
+        return parse(text)[0]["events"], False
+    except Unfinished as cut:
+        events = cut.root.get("events") if isinstance(cut.root, dict) else None
+    except Malformed as broken:
+        return _events_of_damaged(text[: broken.at])
+    return (events[:-1] if isinstance(events, list) else []), True

@@ -1,0 +1,1 @@
+"""What a crash left open, judged from events alone: no I/O, no screen."""

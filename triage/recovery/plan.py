@@ -1,0 +1,304 @@
+"""What a repair would append, in order, and why. Pure: a plan is computed, never carried out here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from triage.log.events import (
+    APPROVAL_DECIDED,
+    INPUT_RESOLVED,
+    TOOL_RESULT,
+    TURN_END,
+    TURN_START,
+)
+from triage.recovery.boundary import Boundary, find_boundary
+from triage.recovery.rules import OUTCOME_UNKNOWN, Asked, Judgement, Records, Risk, Rule, judge
+from triage.recovery.scan import Anomaly, Call, Request, State, Turn
+from triage.recovery.verdict import native_decision
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One line of the log (from 1) and what it says about a call."""
+
+    line: int
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """A call of an open turn that has no result, with its risk, the rule that gave it and the proof.
+
+    `key` names it in answers: the id, or `TURN_SEQ/ID` where the plan holds that id twice.
+    `label` is the word that the screens show: UNKNOWN, NOT STARTED, WAITING or DENIED.
+    """
+
+    key: str
+    tool_call_id: str
+    name: str | None
+    arguments: Any
+    risk: Risk
+    rule: Rule
+    turn_seq: int
+    turn_line: int
+    step_seq: int | None
+    line: int
+    time: Any
+    evidence: tuple[Evidence, ...]
+    trace: tuple[Asked, ...]
+
+    @property
+    def needs_acknowledgement(self) -> bool:
+        """True for every unknown outcome, and for a waiting call: closing it denies the request."""
+        return self.risk == OUTCOME_UNKNOWN or self.rule == "W1"
+
+    @property
+    def label(self) -> str:
+        if self.risk == OUTCOME_UNKNOWN:
+            return "UNKNOWN"
+        return {"W1": "WAITING", "W2": "DENIED"}.get(str(self.rule), "NOT STARTED")
+
+    @property
+    def why(self) -> str:
+        """What the deciding rule says, with its lines."""
+        return next(row.says for row in self.trace if row.held)
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A call that owes a result and is no part of an orphan: shown, not repaired."""
+
+    tool_call_id: str
+    name: str | None
+    why: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTurn:
+    seq: int
+    line: int
+    turn: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """One event of a repair in the native vocabulary; `key` is the owed call that it belongs to, or ""."""
+
+    type: str
+    data: Mapping[str, Any]
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why nothing may be appended: a stable code, one sentence, and whether trying again can help."""
+
+    code: str
+    says: str
+    boundary: str | None = None
+    ids: tuple[str, ...] = ()
+    retryable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that triage says about a log. `status` is clean, crashed or doubtful."""
+
+    status: str
+    open_turns: tuple[OpenTurn, ...]
+    boundary: Boundary
+    owed: tuple[Owed, ...]
+    left: tuple[Left, ...]
+    repairs: tuple[Repair, ...]
+    anomalies: tuple[Anomaly, ...]
+    verdict: Mapping[str, Any] | None = None
+    doubt: str = ""
+    refusal: Refusal | None = None
+
+    @property
+    def unknown(self) -> int:
+        return sum(owed.risk == OUTCOME_UNKNOWN for owed in self.owed)
+
+
+def make_plan(state: State, records: Records) -> Plan:
+    """The plan for what a scan left, by the rule table and what the format records."""
+    judged = [
+        (turn, call, judge(call, turn, records))
+        for turn in state.open_turns
+        for call in state.owed[turn.line]
+    ]
+    keys = _keys(judged)
+    entries = {call: _owed(turn, call, judgement, keys[call]) for turn, call, judgement in judged}
+    repairs: list[Repair] = []
+    for turn in state.open_turns:
+        for call in state.owed[turn.line]:
+            repairs += [_close_request(r, entries[call].key) for r in call.requests if r.decision is None]
+            repairs.append(_result(entries[call]))
+        repairs += [_close_request(r) for r in _unclaimed(turn)]
+        repairs.append(_turn_end(turn))
+    doubt = _doubt(state)
+    return Plan(
+        status="crashed" if state.open_turns else "doubtful" if doubt else "clean",
+        open_turns=tuple(OpenTurn(t.seq, t.line, t.number) for t in state.open_turns),
+        boundary=find_boundary(state, judged),
+        owed=tuple(entries.values()),
+        left=tuple(_left(call) for call in state.left),
+        repairs=tuple(repairs),
+        anomalies=state.anomalies,
+        verdict=_verdict(state, judged),
+        doubt=doubt,
+    )
+
+
+def _verdict(state: State, judged: Sequence[tuple[Turn, Call, Judgement]]) -> dict[str, Any] | None:
+    """The native log's verdict on an open turn, with the reasons that run records would give."""
+    if not state.open_turns:
+        return None
+    inner = state.open_turns[0]
+    last = state.significant.type if state.significant else None
+    return native_decision(
+        inner.id,
+        last,
+        owes=bool(judged),
+        waiting=any(r.decision is None for turn in state.open_turns for r in turn.loose_requests),
+        request_open=inner.attempt is not None,
+        corrupt=bool(state.corrupt),
+    )
+
+
+def _keys(judged: Sequence[tuple[Turn, Call, Judgement]]) -> dict[Call, str]:
+    count = Counter(call.id for _, call, _ in judged)
+    keys = {call: call.id if count[call.id] == 1 else f"{turn.seq}/{call.id}" for turn, call, _ in judged}
+    taken = Counter(keys.values())
+    # Two turns may carry one seq, and an id may look like a key: the line is unique where those are not.
+    return {
+        call: key if taken[key] == 1 else f"{turn.seq}@{turn.line}/{call.id}"
+        for (turn, call, _), key in zip(judged, keys.values(), strict=True)
+    }
+
+
+def _owed(turn: Turn, call: Call, judgement: Judgement, key: str) -> Owed:
+    return Owed(
+        key=key,
+        tool_call_id=call.id,
+        name=call.name,
+        arguments=call.arguments,
+        risk=judgement.risk,
+        rule=judgement.rule,
+        turn_seq=turn.seq,
+        turn_line=turn.line,
+        step_seq=call.step.seq if call.step else None,
+        line=call.line,
+        time=call.time,
+        evidence=_evidence(turn, call, judgement),
+        trace=judgement.trace,
+    )
+
+
+def _evidence(turn: Turn, call: Call, judgement: Judgement) -> tuple[Evidence, ...]:
+    """The lines that prove the risk, in the order of the file."""
+    found = {(call.line, "dispatched, and never named before" if call.by_dispatch else "named")}
+    found |= {(line, "dispatched: handed to its tool") for line in call.dispatches}
+    found |= {(line, says) for line, says in call.inconsistent}
+    for request in call.requests:
+        found.add((request.line, f"{request.kind} requested"))
+        if request.decided is not None:
+            found.add((request.decided, f"{request.kind} decided: {request.decision}"))
+    known = {line for line, _ in found}
+    found |= {(line, _AS_PROOF[judgement.rule]) for line in judgement.proof.lines if line not in known}
+    found |= {
+        (c.line, "can't be read: it may have been about this call")
+        for c in turn.corrupt
+        if c.line >= call.line and not c.harmless
+    }
+    return tuple(Evidence(line, says) for line, says in sorted(found))
+
+
+_AS_PROOF: dict[Rule, str] = {
+    1: "dispatched: handed to its tool",
+    "W1": "asked for, never decided",
+    "W2": "denied",
+    2: "another call was dispatched",
+    3: "the step around the call",
+    4: "named",
+}
+
+
+def _left(call: Call) -> Left:
+    if call.turn is None:
+        why = "recorded outside any turn, so no open turn owes it: left as it is"
+    else:
+        why = f"its turn (line {call.turn.line:,}) was closed, which is no crash: left as it is"
+    return Left(call.id, call.name, why, call.line)
+
+
+def _unclaimed(turn: Turn) -> list[Request]:
+    """Open requests of a turn that no call of it claims: they are closed before the turn."""
+    claimed = {id(r) for call in turn.calls.values() for r in call.requests}
+    return [
+        r for r in turn.loose_requests if r.decision is None and id(r) not in claimed and r.id is not None
+    ]
+
+
+def _close_request(request: Request, key: str = "") -> Repair:
+    metadata = {"synthetic": True}
+    if request.kind == "approval":
+        data = {"request_id": request.id, "decision": "deny", "metadata": metadata}
+        return Repair(APPROVAL_DECIDED, data, key)
+    return Repair(INPUT_RESOLVED, {"request_id": request.id, "value": None, "metadata": metadata}, key)
+
+
+def _result(owed: Owed) -> Repair:
+    data = {
+        "tool_call_id": owed.tool_call_id,
+        "name": owed.name,
+        "content": synthetic_content(owed),
+        "metadata": {"synthetic": True, "risk": owed.risk, "rule": owed.rule},
+    }
+    return Repair(TOOL_RESULT, data, owed.key)
+
+
+def _turn_end(turn: Turn) -> Repair:
+    data: dict[str, Any] = {"reason": "interrupted", "steps": turn.steps}
+    if turn.number is not None:
+        data["turn"] = turn.number
+    return Repair(TURN_END, data)
+
+
+def synthetic_content(owed: Owed, found: str = "") -> str:
+    """The plain words of a synthetic result, for whoever reads the history next: a model or a person.
+
+    `found` is what the operator found, one sentence, or "".
+    """
+    words = {
+        "UNKNOWN": "The session was interrupted while this call may have been running. It may have taken "
+        "effect: do not run it again before its effect has been checked.",
+        "NOT STARTED": "The session was interrupted before this call was handed to its tool. It did not "
+        "run and had no effect.",
+        "WAITING": "The session was interrupted while this call waited for a person to decide. It did not "
+        "run; the request was closed as denied.",
+        "DENIED": "This call was denied before the session was interrupted. It did not run and had no "
+        "effect.",
+    }[owed.label]
+    return f"{words} {found}" if found else words
+
+
+def _doubt(state: State) -> str:
+    """Why a log with nothing to repair can't be called clean, or ""."""
+    if state.open_turns:
+        return ""
+    starts = [c.line for c in state.corrupt if c.type in (None, TURN_START)]
+    if not starts:
+        return ""
+    outside = [c.line for c in state.left if c.turn is None and c.line > starts[0]]
+    if not outside:
+        return ""
+    line = max(s for s in starts if s < outside[0])
+    return (
+        f"line {line:,} can't be read and may have opened a turn: the call named on line {outside[0]:,} "
+        "has no result, and may be owed"
+    )

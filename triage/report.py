@@ -1,0 +1,193 @@
+"""The report as text: for a pipe or a dumb terminal (`plain`), and as Markdown for an incident page."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from triage.log.json_text import dumps
+from triage.recovery.plan import Owed
+from triage.session import Session
+from triage.text import clean
+from triage.words import (
+    GLYPHS,
+    RISKS,
+    acks_in_words,
+    counted,
+    headline,
+    owed_row,
+    plan_in_words,
+    size_in_words,
+    what_next,
+)
+
+WIDTH = 80  # columns where the output is no terminal
+ARGUMENTS = 400  # characters of a call's arguments in a report
+
+
+def facts(session: Session) -> list[str]:
+    """What is known about a log, in short pieces: format, lines, size, last record, corrupt lines."""
+    journal = session.journal
+    torn = sum(a.code in ("torn_tail", "corrupt_line") for a in session.plan.anomalies)
+    pieces = [journal.format.NAME, counted(journal.lines, "line"), size_in_words(journal.size)]
+    last = session.last_time
+    if last is not None:
+        pieces.append(f"last record {clean(str(last), limit=40)}")
+    if torn:
+        pieces.append(f"{counted(torn, 'stretch', 'stretches')} that can't be read")
+    return pieces
+
+
+def arguments_in_short(owed: Owed, limit: int = ARGUMENTS) -> str:
+    """A call's arguments on one line, cleaned, at most `limit` characters."""
+    if owed.arguments is None:
+        return ""
+    value: Any = owed.arguments
+    return clean(value if isinstance(value, str) else dumps(value), limit=limit)
+
+
+def plain(session: Session, file: TextIO | None = None) -> None:
+    """Print the report to `file` (default: stdout), readable at 80 columns and in a pipe."""
+    out = file or sys.stdout
+    terminal = out.isatty()
+    console = Console(
+        file=out,
+        width=None if terminal else WIDTH,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=False,
+        color_system="auto" if terminal else None,
+    )
+    for indent, text, style in _paragraphs(session):
+        for line in Text(text, style=style).wrap(console, max(1, console.width - indent)):
+            line.rstrip()
+            console.print(Text(" " * indent).append_text(line), soft_wrap=True)
+
+
+def _paragraphs(session: Session) -> Iterator[tuple[int, str, str]]:
+    plan = session.plan
+    yield 0, headline(plan), "bold"
+    yield 2, clean(session.path) + " · " + " · ".join(facts(session)), ""
+    yield 2, what_next(plan.boundary), ""
+    if plan.doubt:
+        yield 2, f"Doubtful: {clean(plan.doubt)}", "bold"
+    if plan.status == "crashed" and session.corrupt_in_the_way:
+        yield 2, session.corrupt_in_the_way, "bold"
+    for owed in plan.owed:
+        yield 0, "", ""
+        yield 0, clean(f"{owed_row(owed)}  {owed.name or '(no name)'}  {owed.key}  rule {owed.rule}"), "bold"
+        yield 4, clean(owed.why), ""
+        yield 4, RISKS[owed.label], ""
+        arguments = arguments_in_short(owed)
+        if arguments:
+            yield 4, f"arguments  {arguments}", ""
+        for evidence in owed.evidence:
+            yield 4, clean(f"line {evidence.line:,}  {evidence.says}"), ""
+    yield from _rest(session)
+
+
+def _rest(session: Session) -> Iterator[tuple[int, str, str]]:
+    plan = session.plan
+    if plan.left:
+        yield 0, "", ""
+        yield 0, "Left as it is (no crash owes these)", "bold"
+        for left in plan.left:
+            yield 4, clean(f"line {left.line:,}  {left.name or '(no name)'}  {left.tool_call_id}"), ""
+            yield 6, clean(left.why), ""
+    if plan.anomalies:
+        yield 0, "", ""
+        yield 0, "Wrong with the log itself", "bold"
+        for anomaly in plan.anomalies:
+            where = f"line {anomaly.line:,}  " if anomaly.line else ""
+            yield 4, clean(f"{where}{anomaly.code}: {anomaly.says}"), ""
+    if plan.status == "crashed":
+        yield 0, "", ""
+        yield 0, f"Plan: {plan_in_words(plan)}", "bold"
+        yield 2, _how_to_go_on(session), ""
+
+
+def _how_to_go_on(session: Session) -> str:
+    plan = session.plan
+    if plan.refusal is not None:
+        return clean(f"Nothing can be appended ({plan.refusal.code}): {plan.refusal.says}")
+    needed = [owed for owed in plan.owed if owed.needs_acknowledgement]
+    if not needed:
+        return clean(f"Nothing needs an answer: triage apply {shlex.quote(session.path)}")
+    command = f"triage apply {shlex.quote(session.path)} {acks_in_words(needed)}"
+    return clean(f"Check {counted(len(needed), 'call')}, then: {command}")
+
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|&~$^=:])")
+
+
+def markdown_text(text: str, limit: int | None = None) -> str:
+    """Log text for Markdown: cleaned, and every sign that could mean something to a renderer escaped."""
+    return _MARKDOWN.sub(r"\\\1", clean(text, limit=limit))
+
+
+def markdown(session: Session) -> str:
+    """The incident summary of one log as Markdown."""
+    plan, escape = session.plan, markdown_text
+    out = [
+        f"# {escape(headline(plan))}",
+        "",
+        f"- Log: {escape(session.path)} ({', '.join(escape(fact) for fact in facts(session))})",
+        f"- Where it died: {plan.boundary.name}"
+        + (f" (line {plan.boundary.line:,})" if plan.boundary.line else ""),
+        f"- What may happen next: {escape(what_next(plan.boundary))}",
+        f"- Plan: {escape(plan_in_words(plan))}",
+    ]
+    if plan.doubt:
+        out.append(f"- Doubtful: {escape(plan.doubt)}")
+    if session.corrupt_in_the_way:
+        out.append(f"- {escape(session.corrupt_in_the_way)}")
+    if plan.refusal is not None:
+        out.append(f"- Nothing can be appended: {escape(plan.refusal.says)}")
+    if plan.owed:
+        out += ["", "## Owed calls", "", "| risk | call | key | rule | why |", "|---|---|---|---|---|"]
+        out += [
+            f"| {GLYPHS[o.label]} {o.label} | {escape(o.name or '', 60)} | {escape(o.key, 80)} "
+            f"| {o.rule} | {escape(o.why)} |"
+            for o in plan.owed
+        ]
+        for o in plan.owed:
+            out += ["", f"### {GLYPHS[o.label]} {escape(o.name or '(no name)', 60)} {escape(o.key, 80)}", ""]
+            out.append(f"- {escape(RISKS[o.label])}")
+            out.append(f"- Arguments: {escape(arguments_in_short(o)) or 'none'}")
+            out += [f"- Line {e.line:,}: {escape(e.says)}" for e in o.evidence]
+    if plan.left:
+        out += ["", "## Left as it is", ""]
+        out += [
+            f"- Line {left.line:,}: {escape(left.name or '', 60)} {escape(left.tool_call_id, 80)}, "
+            f"{escape(left.why)}"
+            for left in plan.left
+        ]
+    if plan.anomalies:
+        out += ["", "## Wrong with the log itself", ""]
+        out += [
+            f"- {f'Line {a.line:,}: ' if a.line else ''}{escape(a.code)}: {escape(a.says)}"
+            for a in plan.anomalies
+        ]
+    return "\n".join(out) + "\n"
+
+
+def parse_time(value: object) -> datetime | None:
+    """The time that a record wrote, in UTC: ISO 8601, or a number of ms (or s) since 1970; else None."""
+    try:
+        if isinstance(value, str):
+            moment = datetime.fromisoformat(value.strip())
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            moment = datetime.fromtimestamp(value / 1000 if abs(value) > 1e11 else value, UTC)
+        else:
+            return None
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

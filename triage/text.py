@@ -1,0 +1,47 @@
+"""`clean()`: the one way in which text from a log reaches a screen, a report or a terminal."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# C0 and C1 controls, DEL, line and paragraph separators, bidi controls, zero-width and other invisible
+# format characters, lone surrogates, tags, unassigned and private code points, soft hyphen, BOM.
+_SUSPECT = re.compile(
+    "[\\x00-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f"
+    "\\u2028-\\u202f\\u205f-\\u206f\\u2800\\u3164\\ud800-\\udfff\\ue000-\\uf8ff\\ufe00-\\ufe0f\\ufeff\\uffa0"
+    "\\ufff0-\\uffff\\U0001bca0-\\U0001bca3\\U0001d173-\\U0001d17a\\U000e0000-\\U0010ffff]"
+)
+_NAMES = {"\n": "⏎", "\r": "␍", "\t": "→", "\x1b": "␛", "\x00": "␀", "\x7f": "␡"}
+_STACKED = 4  # combining marks on one character; more would paint over the rows around it
+
+
+def clean(text: str, *, limit: int | None = None) -> str:
+    """`text` on one line, with every character that could move a terminal or hide made visible.
+
+    `limit` is the greatest length in characters; a longer text ends in `…`. The result holds no control
+    character, no bidi or zero-width one and no lone surrogate, whatever came in.
+    """
+    if limit is not None and len(text) > limit:
+        text = text[: max(0, limit - 1)] + "…"
+    text = _SUSPECT.sub(_visible, text)
+    return text if text.isascii() else _unstack(text)
+
+
+def clean_lines(text: str) -> list[str]:
+    """`text` split at its newlines, each line cleaned: for places that show a text over several rows."""
+    return [clean(line) for line in text.replace("\r\n", "\n").split("\n")]
+
+
+def _visible(match: re.Match[str]) -> str:
+    char = match.group()
+    return _NAMES.get(char) or f"<U+{ord(char):04X}>"
+
+
+def _unstack(text: str) -> str:
+    kept, stacked = [], 0
+    for char in text:
+        stacked = stacked + 1 if unicodedata.combining(char) or unicodedata.category(char) == "Me" else 0
+        if stacked <= _STACKED:
+            kept.append(char)
+    return "".join(kept)

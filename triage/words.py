@@ -1,0 +1,124 @@
+"""The sentences that a person reads: one for each status, boundary, risk and rule, the same everywhere.
+
+No two of them may be alike: "proven not dispatched" and "may have run" must never sound the same.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from triage.recovery.boundary import Boundary
+from triage.recovery.plan import Owed, Plan
+
+GLYPHS = {"UNKNOWN": "▲", "NOT STARTED": "●", "WAITING": "◆", "DENIED": "■"}
+STATUS_GLYPHS = {"crashed": "✖", "doubtful": "?", "clean": "✓"}
+
+RISKS = {
+    "UNKNOWN": "Outcome unknown: the call may have taken effect. Check it, then answer.",
+    "NOT STARTED": "Not started: it never reached its tool and had no effect.",
+    "WAITING": "Waiting for a person: it did not run. Closing this denies the request.",
+    "DENIED": "Denied before the end: it did not run.",
+}
+
+NEXT = {
+    "terminal": "No turn is open: there is nothing to repair.",
+    "tool_open": "A call may have run: never run it again by itself; a person checks each one first.",
+    "awaiting_approval": "An approval is waiting: closing it denies it; granting it is up to the agent.",
+    "awaiting_input": "A question is waiting: closing it leaves it unanswered; answering is up to the agent.",
+    "resolution_pending": "A decision was made and nothing shows its effect: it is not safe to resume.",
+    "model_attempt_open": "The answer of the model was never seen: no side effect, tokens maybe spent; never resend.",
+    "calls_named": "None of the named calls ran: it is safe to ask the model again.",
+    "stable": "Nothing is owed and the model has spoken: safe to resume at the next round.",
+    "prepared": "The turn opened and nothing happened in it: safe to run from the start.",
+}
+
+
+def what_next(boundary: Boundary) -> str:
+    """What may happen next, in one sentence that a tired person can act on."""
+    sentence = NEXT[boundary.name]
+    if boundary.name == "resolution_pending" and boundary.command_id:
+        sentence += f" Decision: {boundary.command_id}."
+    return sentence
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 call`, `2 calls`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def owed_in_words(plan: Plan) -> str:
+    """How many calls are owed and of which kind: `3 owed: 1 OUTCOME UNKNOWN, 2 not started`."""
+    if not plan.owed:
+        return "nothing owed"
+    labels = [owed.label for owed in plan.owed]
+    kinds = [
+        ("UNKNOWN", "OUTCOME UNKNOWN"),
+        ("WAITING", "WAITING"),
+        ("NOT STARTED", "not started"),
+        ("DENIED", "denied"),
+    ]
+    parts = [f"{labels.count(label)} {words}" for label, words in kinds if label in labels]
+    return f"{len(plan.owed)} owed: {', '.join(parts)}"
+
+
+def headline(plan: Plan) -> str:
+    """The first line of every view: did it crash, where, how many to check."""
+    glyph = STATUS_GLYPHS[plan.status]
+    if plan.status == "clean":
+        return f"{glyph} CLEAN  nothing to repair"
+    if plan.status == "doubtful":
+        return f"{glyph} DOUBTFUL  nothing to repair that can be read, but a line can't be read"
+    turns = plan.open_turns
+    where = f"{len(turns)} turns" if len(turns) > 1 else turn_name(plan)
+    return f"{glyph} CRASHED  {where} · {owed_in_words(plan)} · died in {plan.boundary.name}"
+
+
+def turn_name(plan: Plan) -> str:
+    """The innermost open turn by its number, else by its line."""
+    turn = plan.open_turns[0]
+    return f"turn {turn.turn}" if turn.turn is not None else f"the turn of line {turn.line:,}"
+
+
+def plan_in_words(plan: Plan) -> str:
+    """What would be appended: `3 results + 1 turn end`."""
+    kinds = {"tool_result": "result", "turn_end": "turn end"}
+    count: dict[str, int] = {}
+    for repair in plan.repairs:
+        kind = kinds.get(repair.type, "closed request")
+        count[kind] = count.get(kind, 0) + 1
+    return " + ".join(counted(number, kind) for kind, number in count.items()) or "nothing to append"
+
+
+def owed_row(owed: Owed) -> str:
+    """Glyph and word of an owed call's risk: `▲ UNKNOWN`."""
+    return f"{GLYPHS[owed.label]} {owed.label}"
+
+
+def acks_in_words(owed: Sequence[Owed]) -> str:
+    """The `--ack` arguments that a set of entries still needs, quoted for a shell."""
+    return " ".join(
+        "--ack " + shlex.quote(f"{o.key}={'deny' if o.rule == 'W1' else 'FINDING'}") for o in owed
+    )
+
+
+def size_in_words(size: int) -> str:
+    """A size in bytes as a person reads it: `812 bytes`, `1.0 MB`."""
+    if size < 1000:
+        return counted(size, "byte")
+    for unit, bytes_each in (("kB", 1e3), ("MB", 1e6)):
+        if size < bytes_each * 999.5:
+            return f"{size / bytes_each:.1f} {unit}"
+    return f"{size / 1e9:.1f} GB"
+
+
+def corrupt_in_the_way(lines: Sequence[int]) -> str:
+    """For a crashed log: which unreadable lines of the open turns made its calls doubtful, or ""."""
+    if not lines:
+        return ""
+    shown = ", ".join(f"{line:,}" for line in lines[:5]) + (" …" if len(lines) > 5 else "")
+    what = "Line" if len(lines) == 1 else "Lines"
+    return (
+        f"{what} {shown} can't be read and may have been anything: calls named before are taken as unknown, "
+        "and one that nothing else names may be missing here."
+    )
