@@ -41,7 +41,7 @@ def plan_row(session: Session) -> dict[str, Any]:
         "owed": [_owed(owed) for owed in plan.owed],
         "left": [asdict(left) for left in plan.left],
         "repairs": [{"type": r.type, "data": r.data} for r in plan.repairs],
-        "lines": journal.format.encode(plan.repairs, journal.base.last_seq + 1, None),
+        "lines": journal.decoder.encode(plan.repairs, journal.base.last_seq + 1, None, journal.records),
         "refusal": None if plan.refusal is None else _refusal(plan.refusal),
         "anomalies": [{"code": a.code, "line": a.line, "says": a.says} for a in plan.anomalies],
     }

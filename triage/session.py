@@ -39,7 +39,7 @@ class Session:
     @property
     def corrupt_lines(self) -> tuple[int, ...]:
         """The lines (from 1) inside open turns that can't be read and may have been anything."""
-        turns = self.journal.scan.turns
+        turns = self.journal.scan.state().open_turns
         return tuple(sorted({c.line for turn in turns for c in turn.corrupt if not c.harmless}))
 
     def holds(self, base: Base, repairs: Sequence[Mapping[str, Any]]) -> bool:
@@ -72,8 +72,9 @@ def open_session(path: str, progress: Callable[[int, int], None] | None = None) 
     """
     journal = read_journal(path, progress)
     plan = make_plan(journal.scan.state(), journal.format.RECORDS)
-    if journal.one_document and plan.repairs:
-        plan = replace(plan, refusal=_one_document(path, plan))
+    if plan.repairs:
+        refusal = _one_document(path, plan) if journal.one_document else journal.decoder.refusal(plan)
+        plan = replace(plan, refusal=refusal)
     return Session(path, journal, plan)
 
 

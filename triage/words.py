@@ -27,7 +27,7 @@ NEXT = {
     "awaiting_approval": "An approval is waiting: closing it denies it; granting it is up to the agent.",
     "awaiting_input": "A question is waiting: closing it leaves it unanswered; answering is up to the agent.",
     "resolution_pending": "A decision was made and nothing shows its effect: it is not safe to resume.",
-    "model_attempt_open": "The answer of the model was never seen: no side effect, tokens maybe spent; never resend.",
+    "model_attempt_open": "The model's answer was never seen: no side effect; it isn't sent again by itself.",
     "calls_named": "None of the named calls ran: it is safe to ask the model again.",
     "stable": "Nothing is owed and the model has spoken: safe to resume at the next round.",
     "prepared": "The turn opened and nothing happened in it: safe to run from the start.",

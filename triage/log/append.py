@@ -49,7 +49,7 @@ def utc_now() -> str:
 
 def text_to_append(journal: Journal, repairs: tuple[Repair, ...], now: str | None) -> bytes:
     """The exact bytes of a repair: a leading newline where the file does not end in one, then its lines."""
-    lines = journal.format.encode(repairs, journal.base.last_seq + 1, now)
+    lines = journal.decoder.encode(repairs, journal.base.last_seq + 1, now, journal.records)
     if not lines:
         return b""
     lead = b"" if journal.base.ends_with_newline else b"\n"

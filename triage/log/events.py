@@ -1,7 +1,7 @@
 """The vocabulary that every reader decodes to, and the only thing the rules know of a log.
 
-The types are those of the native format. Readers of other formats translate into them and may use the
-two internal kinds at the end, which no log contains.
+The types are those of the native format. Readers of other formats translate into them and may use two
+internal kinds, which no log contains: `evidence` and `settle`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,20 @@ APPROVAL_DECIDED = "approval_decided"
 INPUT_REQUESTED = "input_requested"
 INPUT_RESOLVED = "input_resolved"
 
+# Something that a format knows about a call: it never names one. `tool_call_id`; `says`, in the format's
+# own words; `stage`, one of the STAGES below, where the record moves the call; `finished`, the outcome
+# as text where the log shows that the call finished and only its result was lost; `anomaly`, a code,
+# where the record is something wrong with the log.
+EVIDENCE = "evidence"
+# A compaction, a rollback or a later reply: the calls of this lane (`tool_call_id`: that one) that were
+# named before owe nothing any more. `says` is why, for a person.
+SETTLE = "settle"
+
+DISPATCHED = "dispatched"  # it reached its tool
+GATED = "gated"  # it stands before a gate (a hook) that has not let it through
+WITHDRAWN = "withdrawn"  # what an earlier stage said does not hold: it waits for a person now
+STAGES = (DISPATCHED, GATED, WITHDRAWN)
+
 KNOWN_TYPES = frozenset(
     {
         TURN_START,
@@ -44,18 +58,6 @@ KNOWN_TYPES = frozenset(
     }
 )
 
-# An unreadable line whose own type is one of these may have moved a call towards "it ran" or "allowed".
-MAY_MOVE_A_CALL = frozenset(
-    {
-        TOOL_CALL,
-        TOOL_RESULT,
-        APPROVAL_REQUESTED,
-        APPROVAL_DECIDED,
-        INPUT_REQUESTED,
-        INPUT_RESOLVED,
-    }
-)
-
 
 @dataclass(slots=True)
 class Event:
@@ -63,7 +65,8 @@ class Event:
 
     `line` counts the lines of the file from 1. `seq` is the event's own where the log carries an
     integer one, else None until the scan fills in its index from 0. `data` is the decoded payload,
-    `time` whatever the log wrote.
+    `time` whatever the log wrote, `ms` the same in ms since 1970 where a rule of the format needs it.
+    `lane` keeps a sub-agent or side chain apart from the main conversation, which is "".
     """
 
     type: str
@@ -71,6 +74,8 @@ class Event:
     line: int
     seq: int | None
     time: Any = None
+    lane: str = ""
+    ms: int | None = None
 
 
 @dataclass(slots=True)
@@ -87,11 +92,9 @@ class Corrupt:
     says: str
     type: str | None = None
     torn: bool = False
-
-    @property
-    def harmless(self) -> bool:
-        """True when it was certainly no dispatch, result, approval or decision (and so moved no call)."""
-        return self.type is not None and self.type in KNOWN_TYPES - MAY_MOVE_A_CALL
+    harmless: bool = False  # certainly no dispatch, result, approval or decision: it moved no call
+    may_name: bool = True  # it may have named a call
+    may_start: bool = True  # it may have opened a turn
 
 
 def call_id(data: Mapping[str, Any], *keys: str) -> str | None:

@@ -24,9 +24,11 @@ from triage.log.events import (
     APPROVAL_DECIDED,
     APPROVAL_REQUESTED,
     ASSISTANT_MESSAGE,
+    EVIDENCE,
     INPUT_REQUESTED,
     INPUT_RESOLVED,
     REQUEST_HEADER,
+    SETTLE,
     STEP_END,
     STEP_START,
     SYSTEM_MESSAGE,
@@ -38,7 +40,7 @@ from triage.log.events import (
     Corrupt,
     Event,
 )
-from triage.log.json_text import Malformed, Unfinished, parse, salvage
+from triage.log.json_text import Fragment, Malformed, Unfinished, parse, salvage, starts_with
 from triage.recovery.scan import Scan
 
 # The code of a line in the index. Lines that hold several events or none at all have codes of their own.
@@ -46,7 +48,6 @@ TYPES = (
     "corrupt",
     "damaged",
     "blank",
-    "other",
     TURN_START,
     TURN_END,
     STEP_START,
@@ -61,8 +62,12 @@ TYPES = (
     APPROVAL_DECIDED,
     INPUT_REQUESTED,
     INPUT_RESOLVED,
+    "other",
 )
 CODES = {name: code for code, name in enumerate(TYPES)}
+
+# A line that a format decodes to several events goes by the one that comes first in TYPES.
+_RANK = {name: code for name, code in CODES.items() if code >= CODES[TURN_START]}
 
 BLOCK = 1 << 20  # bytes read at a time
 BASE_BYTES = 4096  # bytes around the end that a base is bound to
@@ -115,6 +120,7 @@ class Journal:
     depths: bytearray
     mates: array[int]
     scan: Scan
+    decoder: formats.Decoder
     documents: list[Mapping[str, Any]]
 
     @property
@@ -139,13 +145,21 @@ class Journal:
             raise Unreadable("log_moved", f"{self.path} was cut while it was read: reload it")
         return data
 
-    def events(self, line: int) -> list[Event]:
-        """The events of a line (from 1), decoded afresh. Raises Unreadable as `raw` does."""
+    def records(self, line: int) -> Sequence[Mapping[str, Any]]:
+        """The records of a line (from 1) as the log wrote them. Raises Unreadable as `raw` does."""
         if self.one_document:
-            found: list[Mapping[str, Any]] = [self.documents[line - 1]]
-        else:
-            found = read_line(self.raw(line), line, 0)[0]
-        return [event for record in found if (event := self.format.decode(record, line)) is not None]
+            return [self.documents[line - 1]]
+        return read_line(self.raw(line), line, 0, self.format)[0]
+
+    def events(self, line: int) -> list[Event]:
+        """The events of a line (from 1), decoded without what came before. Raises as `raw` does."""
+        decoder = self.format.decoder()
+        return [
+            event
+            for record in self.records(line)
+            for event in decoder.decode(record, line) or ()
+            if event.type not in (EVIDENCE, SETTLE)
+        ]
 
 
 def open_for_reading(path: str) -> int:
@@ -195,7 +209,7 @@ def read_journal(path: str, progress: Callable[[int, int], None] | None = None) 
         base = read_base(descriptor, -1)
         journal = Journal(
             path, format, size, status.st_mtime, one_document, base,
-            array("Q", [0]), bytearray(), bytearray(), array("Q"), scan, [],
+            array("Q", [0]), bytearray(), bytearray(), array("Q"), scan, format.decoder(), [],
         )  # fmt: skip
         if one_document:
             _index_document(descriptor, journal)
@@ -251,18 +265,19 @@ def _lines(descriptor: int, size: int) -> Iterator[bytes]:
 def _recognise(descriptor: int, path: str, size: int) -> tuple[formats.Format, bool]:
     """The format of a log, and whether the file is one JSON document that holds its events."""
     head = os.pread(descriptor, HEAD_BYTES, 0).removeprefix(_BOM).decode("utf-8", "surrogateescape")
-    if isinstance(_root(head).get("events"), list):
-        return formats.FORMATS[0], True
+    for format in formats.FORMATS:
+        if format.document(_root(head)) is not None:
+            return format, True
     seen = 0
     for raw in islice(_lines(descriptor, size), HEAD_LINES):
         if not raw.strip(_BLANK):
             continue
         seen += 1
-        records, fragments = read_line(raw, 1, 0)
-        cut = [{"type": f.type, "data": {}} for f in fragments if f.type is not None]
-        format = formats.recognise([*records, *cut])
-        if format is not None:
-            return format, False
+        for format in formats.FORMATS:
+            records, fragments = _read(raw, format)
+            cut = [dict(fragment.record) for fragment in fragments if fragment.record]
+            if any(format.recognise(record) for record in (*records, *cut)):
+                return format, False
     if seen:
         raise Unreadable("not_a_log", f"{path} is no session log: none of its lines is a known event")
     return formats.FORMATS[0], False
@@ -278,29 +293,40 @@ def _root(head: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def read_line(raw: bytes, line: int, offset: int) -> tuple[list[Mapping[str, Any]], list[Corrupt]]:
-    """The records of a line that can be read with certainty, and the stretches that can't.
-
-    `line` from 1; `offset` is the byte of the file at which the line begins. A blank line has neither.
-    """
+def _read(raw: bytes, format: formats.Format) -> tuple[list[Mapping[str, Any]], list[Fragment]]:
     try:
         record = orjson.loads(raw)
         if type(record) is dict and not _inexact(record):
             return [record], []
     except orjson.JSONDecodeError:
         pass
+    text = raw.removeprefix(_BOM).decode("utf-8", "surrogateescape")
+    return salvage(text, starts_with(format.FIRST_KEYS), format.recognise)
+
+
+def read_line(
+    raw: bytes, line: int, offset: int, format: formats.Format
+) -> tuple[list[Mapping[str, Any]], list[Corrupt]]:
+    """The records of a line that can be read with certainty, and the stretches that can't.
+
+    `line` from 1; `offset` is the byte of the file at which the line begins. A blank line has neither.
+    """
+    records, fragments = _read(raw, format)
+    if not fragments:
+        return records, []
     body = raw.removeprefix(_BOM)
     offset += len(raw) - len(body)
     text = body.decode("utf-8", "surrogateescape")
-    records, fragments = salvage(text)
     torn = not raw.endswith(b"\n")
     corrupt = []
     for fragment in fragments:
         start = offset + _bytes(text[: fragment.start])
         stop = offset + _bytes(text[: fragment.stop].rstrip("\r\n"))
         tail = torn and fragment.stop == len(text)
-        says = _describe(text[fragment.start : fragment.stop], fragment.type, start, stop, tail)
-        corrupt.append(Corrupt(line, start, stop, says, fragment.type, tail))
+        kind = fragment.record.get("type")
+        kind = kind if isinstance(kind, str) else None
+        says = _describe(text[fragment.start : fragment.stop], kind, start, stop, tail)
+        corrupt.append(Corrupt(line, start, stop, says, kind, tail, *format.weigh(fragment.record)))
     return records, corrupt
 
 
@@ -312,7 +338,7 @@ def _describe(text: str, type: str | None, start: int, stop: int, torn: bool) ->
     where = f"bytes {start:,} to {stop:,} ({stop - start:,} bytes, kept)"
     if not text.strip("\0\r\n"):
         return f"a run of NUL bytes, as a power loss leaves them: {where}"
-    what = f"a {type}" if type in TYPES else "a record"
+    what = f"a record of type {type}" if type else "a record"
     return (
         f"{what} cut short at the end of the log: {where}" if torn else f"{what} that can't be read: {where}"
     )
@@ -338,7 +364,7 @@ def _index_lines(descriptor: int, journal: Journal, progress: Callable[[int, int
     at, reported = 0, 0
     for raw in _lines(descriptor, journal.size):
         line = len(journal.codes) + 1
-        records, corrupt = read_line(raw, line, at)
+        records, corrupt = read_line(raw, line, at, journal.format)
         at += len(raw)
         journal.offsets.append(at)
         _index(journal, line, records, corrupt)
@@ -357,16 +383,17 @@ def _index(
     journal.mates.append(0)
     depth = scan.depth
     for record in records:
-        event = journal.format.decode(record, line)
-        if event is None:
+        events = journal.decoder.decode(record, line)
+        if events is None:
             says = "an object that is no event: it has no type"
             scan.corrupt(Corrupt(line, journal.offsets[line - 1], journal.offsets[line], says))
             code = CODES["corrupt"]
             continue
-        closes = scan.feed(event)
-        if closes:
-            journal.mates[closes - 1] = line
-        code = CODES.get(event.type, CODES["other"])
+        for event in events:
+            closes = scan.feed(event)
+            if closes:
+                journal.mates[closes - 1] = line
+        code = min((_RANK.get(event.type, CODES["other"]) for event in events), default=CODES["other"])
     for stretch in corrupt:
         scan.corrupt(stretch)
     if len(records) + len(corrupt) > 1:
@@ -386,9 +413,10 @@ def _index_document(descriptor: int, journal: Journal) -> None:
     raw = os.pread(descriptor, journal.size, 0).removeprefix(_BOM)
     cut = False
     try:
-        events = orjson.loads(raw)["events"]
+        events = journal.format.document(orjson.loads(raw)) or ()
     except orjson.JSONDecodeError:
-        events, cut = _events_of_damaged(raw.decode("utf-8", "surrogateescape"))
+        text = raw.decode("utf-8", "surrogateescape")
+        events, cut = _records_of_damaged(text, journal.format)
     for index, record in enumerate(events):
         whole = isinstance(record, dict)
         journal.documents.append(record if whole else {"type": None, "record": record})
@@ -399,12 +427,12 @@ def _index_document(descriptor: int, journal: Journal) -> None:
         journal.scan.corrupt(Corrupt(max(1, len(events)), journal.size, journal.size, says, None, True))
 
 
-def _events_of_damaged(text: str) -> tuple[list[Any], bool]:
+def _records_of_damaged(text: str, format: formats.Format) -> tuple[Sequence[Any], bool]:
     """The records of a damaged document that are certainly whole: all but the one where it breaks."""
     try:
-        return parse(text)[0]["events"], False
+        return format.document(parse(text)[0]) or (), False
     except Unfinished as cut:
-        events = cut.root.get("events") if isinstance(cut.root, dict) else None
+        records = format.document(cut.root) if isinstance(cut.root, dict) else None
     except Malformed as broken:
-        return _events_of_damaged(text[: broken.at])
-    return (events[:-1] if isinstance(events, list) else []), True
+        return _records_of_damaged(text[: broken.at], format)
+    return (records or ())[:-1], True

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -31,7 +31,6 @@ _WORDS = {
     "-Infinity": float("-inf"),
 }
 DEEPEST = 200  # levels of nesting that are written out; no screen and no reader gains from more
-_EVENT_START = re.compile(r'\{\s*"(?:seq|type|time|data)"\s*:')
 _INT_DIGITS = 4000  # Python itself refuses to convert longer ones; they stay text
 
 
@@ -174,18 +173,28 @@ def _scalar(text: str, at: int, root: Any) -> tuple[Any, int]:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """Characters `start` to `stop` of a line that are no readable event.
+    """Characters `start` to `stop` of a line that are no readable record.
 
-    `type` is the fragment's own type where nothing but a cut explains it, else None.
+    `record` is what can be read of it with certainty where nothing but a cut explains it, else empty.
     """
 
     start: int
     stop: int
-    type: str | None
+    record: Mapping[str, Any] = field(default_factory=dict)
 
 
-def salvage(text: str) -> tuple[list[Mapping[str, Any]], list[Fragment]]:
+def starts_with(keys: Sequence[str]) -> re.Pattern[str]:
+    """A pattern for where a record may begin whose first key is one of `keys`."""
+    return re.compile(r'\{\s*"(?:' + "|".join(map(re.escape, keys)) + r')"\s*:')
+
+
+def salvage(
+    text: str, starts: re.Pattern[str], is_record: Callable[[Mapping[str, Any]], bool]
+) -> tuple[list[Mapping[str, Any]], list[Fragment]]:
     """The objects of a line that can be read with certainty, and the stretches that can't.
+
+    `starts` finds where a record may begin (`starts_with`), `is_record` tells a record of the format
+    from a mere object inside one.
 
     Objects that stand glued together are each read. One that follows a cut prefix is read only where
     the prefix, parsed on through it, breaks the grammar: else it may be a part of the cut record.
@@ -198,24 +207,32 @@ def salvage(text: str) -> tuple[list[Mapping[str, Any]], list[Fragment]]:
         try:
             value, end = parse(text, at)
         except Unfinished:
-            fragments.append(Fragment(at, len(text), _cut_type(text[at:])))
+            fragments.append(Fragment(at, len(text), _cut_record(text[at:], starts)))
             break
         except Malformed as error:
-            start, budget = _next_whole(text, at, error.at, budget)
-            fragments.append(Fragment(at, start, _cut_type(text[at:start]) if start < len(text) else None))
+            start, budget = _next_whole(text, at, error.at, budget, starts, is_record)
+            cut = _cut_record(text[at:start], starts) if start < len(text) else {}
+            fragments.append(Fragment(at, start, cut))
             at = start
             continue
         if isinstance(value, dict):
             found.append(value)
         else:
-            fragments.append(Fragment(at, end, None))
+            fragments.append(Fragment(at, end))
         at = _skip(text, end)
     return found, fragments
 
 
-def _next_whole(text: str, at: int, broken: int, budget: int) -> tuple[int, int]:
+def _next_whole(
+    text: str,
+    at: int,
+    broken: int,
+    budget: int,
+    starts: re.Pattern[str],
+    is_record: Callable[[Mapping[str, Any]], bool],
+) -> tuple[int, int]:
     """Where the next certain event begins after a break at character `broken`, else the text's end."""
-    for match in _EVENT_START.finditer(text, at + 1):
+    for match in starts.finditer(text, at + 1):
         start = match.start()
         try:
             value, end = parse(text, start)
@@ -224,7 +241,7 @@ def _next_whole(text: str, at: int, broken: int, budget: int) -> tuple[int, int]
         else:
             after = _skip(text, end)
             whole = after == len(text) or text[after] in "{\0"
-            if broken < end and whole and _is_event(value):
+            if broken < end and whole and is_record(value):
                 return start, budget
             budget -= end - start
         if budget < 0:
@@ -232,19 +249,14 @@ def _next_whole(text: str, at: int, broken: int, budget: int) -> tuple[int, int]
     return len(text), budget
 
 
-def _is_event(value: Any) -> bool:
-    return isinstance(value.get("type"), str) and isinstance(value.get("data"), dict)
-
-
-def _cut_type(fragment: str) -> str | None:
-    """The type of a record that was merely cut short; None where anything else may hide in it."""
-    if _EVENT_START.search(fragment, 1):
-        return None
+def _cut_record(fragment: str, starts: re.Pattern[str]) -> Mapping[str, Any]:
+    """What a record that was merely cut short still shows; empty where anything else may hide in it."""
+    if starts.search(fragment, 1):
+        return {}
     try:
         parse(fragment)
     except Unfinished as cut:
-        type = cut.root.get("type") if isinstance(cut.root, dict) else None
-        return type if isinstance(type, str) else None
+        return cut.root if isinstance(cut.root, dict) else {}
     except Malformed:
-        return None
-    return None
+        return {}
+    return {}

@@ -14,7 +14,7 @@ from typing import Any
 
 from triage.log.events import call_id
 from triage.recovery.rules import OUTCOME_UNKNOWN, Judgement
-from triage.recovery.scan import Call, Request, State, Turn
+from triage.recovery.state import Call, Request, State, Turn
 
 
 @dataclass(frozen=True, slots=True)

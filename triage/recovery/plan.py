@@ -12,11 +12,10 @@ from triage.log.events import (
     INPUT_RESOLVED,
     TOOL_RESULT,
     TURN_END,
-    TURN_START,
 )
 from triage.recovery.boundary import Boundary, find_boundary
 from triage.recovery.rules import OUTCOME_UNKNOWN, Asked, Judgement, Records, Risk, Rule, judge
-from triage.recovery.scan import Anomaly, Call, Request, State, Turn
+from triage.recovery.state import Anomaly, Call, Request, State, Turn
 from triage.recovery.verdict import native_decision
 
 
@@ -47,6 +46,7 @@ class Owed:
     step_seq: int | None
     line: int
     time: Any
+    finished: str | None
     evidence: tuple[Evidence, ...]
     trace: tuple[Asked, ...]
 
@@ -127,19 +127,20 @@ class Plan:
 def make_plan(state: State, records: Records) -> Plan:
     """The plan for what a scan left, by the rule table and what the format records."""
     judged = [
-        (turn, call, judge(call, turn, records))
+        (turn, call, judge(call, turn, records, state.latest_ms))
         for turn in state.open_turns
-        for call in state.owed[turn.line]
+        for call in state.owed[turn]
     ]
     keys = _keys(judged)
     entries = {call: _owed(turn, call, judgement, keys[call]) for turn, call, judgement in judged}
     repairs: list[Repair] = []
     for turn in state.open_turns:
-        for call in state.owed[turn.line]:
+        for call in state.owed[turn]:
             repairs += [_close_request(r, entries[call].key) for r in call.requests if r.decision is None]
             repairs.append(_result(entries[call]))
         repairs += [_close_request(r) for r in _unclaimed(turn)]
-        repairs.append(_turn_end(turn))
+        if not turn.implicit:
+            repairs.append(_turn_end(turn))
     doubt = _doubt(state)
     return Plan(
         status="crashed" if state.open_turns else "doubtful" if doubt else "clean",
@@ -194,6 +195,7 @@ def _owed(turn: Turn, call: Call, judgement: Judgement, key: str) -> Owed:
         step_seq=call.step.seq if call.step else None,
         line=call.line,
         time=call.time,
+        finished=call.finished,
         evidence=_evidence(turn, call, judgement),
         trace=judgement.trace,
     )
@@ -202,7 +204,9 @@ def _owed(turn: Turn, call: Call, judgement: Judgement, key: str) -> Owed:
 def _evidence(turn: Turn, call: Call, judgement: Judgement) -> tuple[Evidence, ...]:
     """The lines that prove the risk, in the order of the file."""
     found = {(call.line, "dispatched, and never named before" if call.by_dispatch else "named")}
-    found |= {(line, "dispatched: handed to its tool") for line in call.dispatches}
+    found |= set(call.notes)
+    known = {line for line, _ in found}
+    found |= {(line, "dispatched: handed to its tool") for line in call.dispatches if line not in known}
     found |= {(line, says) for line, says in call.inconsistent}
     for request in call.requests:
         found.add((request.line, f"{request.kind} requested"))
@@ -229,7 +233,9 @@ _AS_PROOF: dict[Rule, str] = {
 
 
 def _left(call: Call) -> Left:
-    if call.turn is None:
+    if call.settled is not None:
+        why = call.settled
+    elif call.turn is None:
         why = "recorded outside any turn, so no open turn owes it: left as it is"
     else:
         why = f"its turn (line {call.turn.line:,}) was closed, which is no crash: left as it is"
@@ -284,6 +290,8 @@ def synthetic_content(owed: Owed, found: str = "") -> str:
         "DENIED": "This call was denied before the session was interrupted. It did not run and had no "
         "effect.",
     }[owed.label]
+    if owed.finished is not None:
+        words += f" The log shows that it finished; only its result was lost: {owed.finished}"
     return f"{words} {found}" if found else words
 
 
@@ -291,7 +299,13 @@ def _doubt(state: State) -> str:
     """Why a log with nothing to repair can't be called clean, or ""."""
     if state.open_turns:
         return ""
-    starts = [c.line for c in state.corrupt if c.type in (None, TURN_START)]
+    last = state.last_turn
+    if last is not None and last.implicit and last.may_hide is not None:
+        return (
+            f"line {last.may_hide:,} can't be read and lies in the last turn: it may have named a call that "
+            "nothing else shows"
+        )
+    starts = [c.line for c in state.corrupt if c.may_start]
     if not starts:
         return ""
     outside = [c.line for c in state.left if c.turn is None and c.line > starts[0]]

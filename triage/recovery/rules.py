@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from triage.recovery.scan import Call, Turn
+from triage.recovery.state import Call, Turn
 
 NOT_STARTED: Final = "tool_not_started"
 OUTCOME_UNKNOWN: Final = "tool_outcome_unknown"
@@ -36,6 +36,9 @@ class Records:
 
     dispatches: Literal["all", "some", "none"] = "all"
     step_ends: bool = True
+    hole_ms: int = (
+        0  # what its writer may have had unwritten at a crash: so long before the end, absence is none
+    )
 
 
 Answer = tuple[bool, list[int], str]  # whether the rule holds, the lines it looked at, why
@@ -67,8 +70,8 @@ class Judgement:
         return next(row for row in self.trace if row.held)
 
 
-def judge(call: Call, turn: Turn, records: Records) -> Judgement:
-    """The judgement of an owed call of an open turn."""
+def judge(call: Call, turn: Turn, records: Records, latest_ms: int | None = None) -> Judgement:
+    """The judgement of an owed call of an open turn. `latest_ms`: the latest time in the log."""
     asks: dict[Rule, Ask] = {
         1: _dispatched,
         "W1": _waits,
@@ -84,6 +87,8 @@ def judge(call: Call, turn: Turn, records: Records) -> Judgement:
             trace.append(Asked(rule, False, False, (), "not asked"))
             continue
         held, lines, says = ask(call, turn, records)
+        if held and rule in (2, 3) and records.hole_ms:
+            held, says = _past_the_hole(call, records, latest_ms, says)
         trace.append(Asked(rule, True, held, tuple(lines[:PROOF_LINES]), says))
         if held:
             found = rule
@@ -125,6 +130,11 @@ def _denied(call: Call, turn: Turn, records: Records) -> Answer:
 def _others_were_dispatched(call: Call, turn: Turn, records: Records) -> Answer:
     if records.dispatches != "all":
         return False, [], "does not apply: this format does not record every dispatch"
+    if call.gate is not None:
+        barred = _barred(call, turn)
+        if barred:
+            return False, barred[0], barred[1]
+        return True, [call.gate], f"it stood before a gate that never let it through (line {call.gate:,})"
     others = [line for id, lines in turn.dispatches.items() if id != call.id for line in lines]
     if not others:
         return False, [turn.line], "this turn recorded no dispatch of another call"
@@ -168,6 +178,14 @@ def _barred(call: Call, turn: Turn) -> tuple[list[int], str] | None:
     if unreadable:
         return unreadable, f"{_lines(unreadable)} can't be read and may have been its dispatch or its allow"
     return None
+
+
+def _past_the_hole(call: Call, records: Records, latest_ms: int | None, says: str) -> tuple[bool, str]:
+    """Whether a record was written long enough after the call for its silence to mean anything."""
+    if call.ms is not None and latest_ms is not None and latest_ms - call.ms > records.hole_ms:
+        return True, says
+    hole = f"{records.hole_ms:,} ms"
+    return False, f"{says}; but no record was written more than {hole} later, and the writer buffers"
 
 
 def _lines(lines: list[int]) -> str:

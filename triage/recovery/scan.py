@@ -7,128 +7,47 @@ long it is. It judges nothing: `rules` reads what is left here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from triage.log.events import (
     APPROVAL_DECIDED,
     APPROVAL_REQUESTED,
     ASSISTANT_MESSAGE,
+    DISPATCHED,
+    EVIDENCE,
+    GATED,
     INPUT_REQUESTED,
     INPUT_RESOLVED,
     KNOWN_TYPES,
     REQUEST_HEADER,
+    SETTLE,
     STEP_END,
     STEP_START,
     TOOL_CALL,
     TOOL_RESULT,
     TURN_END,
     TURN_START,
+    WITHDRAWN,
     Corrupt,
     Event,
     call_id,
 )
+from triage.recovery.requests import inconsistencies
+from triage.recovery.seqs import Seqs
+from triage.recovery.state import Anomaly, Call, Request, State, Step, Turn
 
 KEPT_PER_CODE = 20  # anomalies of one code that are listed one by one; the rest are counted
 KEPT_CORRUPT = 1000  # unreadable stretches kept for the log as a whole
 KEPT_LINES = 50  # lines kept as proof per turn and kind
-LARGEST_SEQ = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Anomaly:
-    """Something wrong with the log itself. `line` counts from 1; None where it is about the whole log."""
+class _Lane:
+    """One conversation: its stack of open turns, its stack of steps, its calls outside any turn."""
 
-    code: str
-    line: int | None
-    says: str
-
-
-@dataclass(slots=True)
-class Request:
-    """An approval or an input that a call waits for."""
-
-    id: str | None
-    kind: str  # "approval" or "input"
-    line: int
-    says: str
-    call_id: str | None
-    decision: str | None = None  # "allow", "deny" or "answered"
-    decided: int | None = None  # line
-    command_id: str | None = None
-
-
-@dataclass(slots=True, eq=False)
-class Step:
-    """A `step_start`, and the line of its `step_end` once it was seen."""
-
-    line: int
-    seq: int
-    ended: int | None = None  # line
-
-
-@dataclass(slots=True, eq=False)
-class Call:
-    """A tool call, named once per turn; every later sighting is the same call."""
-
-    id: str
-    name: str | None
-    arguments: Any
-    line: int
-    seq: int
-    order: int  # among the calls of its line
-    turn: Turn | None
-    step: Step | None
-    time: Any
-    by_dispatch: bool = False
-    dispatches: list[int] = field(default_factory=list)
-    result: int | None = None
-    requests: list[Request] = field(default_factory=list)
-    inconsistent: list[tuple[int, str]] = field(default_factory=list)
-    shadowed: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class Turn:
-    """A `turn_start` and what followed while it was open."""
-
-    line: int
-    seq: int
-    number: int | None
-    id: str | None = None
-    steps: int = 0
-    calls: dict[str, Call] = field(default_factory=dict)
-    dispatches: dict[str, list[int]] = field(default_factory=dict)
-    nameless_dispatches: list[int] = field(default_factory=list)
-    early_results: dict[str, int] = field(default_factory=dict)
-    early_requests: dict[str, list[Request]] = field(default_factory=dict)
-    corrupt: list[Corrupt] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-    loose_requests: list[Request] = field(default_factory=list)
-    moved_on: int = 0  # last line that shows the loop went on: a message, a dispatch, a result
-    spoke: int | None = None  # line of the last assistant_message
-    attempt: Event | None = None  # a request_header nobody answered yet
-    step_attempt: Event | None = None  # the same, by step_start, for logs without request headers
-    rounds: int = 0
-    input_tokens: int = 0
-    max_input_tokens: int | None = None
-    deadline: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """What the pass left: everything that `rules`, `boundary` and `plan` need."""
-
-    open_turns: tuple[Turn, ...]  # innermost first
-    owed: Mapping[int, tuple[Call, ...]]  # by the line of the open turn, in the order of first sighting
-    left: tuple[Call, ...]  # unanswered, but in no open turn; in the order of the file
-    anomalies: tuple[Anomaly, ...]
-    corrupt: tuple[Corrupt, ...]
-    events: int
-    next_seq: int
-    has_request_headers: bool
-    last: Event | None
-    significant: Event | None  # the last one that neither ends something nor is unknown
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+        self.steps: list[Step] = []
+        self.outside: dict[str, Call] = {}
 
 
 class Scan:
@@ -136,18 +55,20 @@ class Scan:
 
     def __init__(self) -> None:
         self.events = 0
-        self.turns: list[Turn] = []
+        self._lane_name = ""
+        self._lane = _Lane()
+        self._lanes = {"": self._lane}
+        self._latest_ms: int | None = None
+        self._last_turn: Turn | None = None
         self._last: Event | None = None
         self._significant: Event | None = None
-        self._steps: list[Step] = []
-        self._outside: dict[str, Call] = {}
         self._by_id: dict[str, list[Call]] = {}
         self._requests: dict[str, tuple[Request, Call | None, Turn | None]] = {}
         self._anomalies: list[Anomaly] = []
         self._per_code: dict[str, int] = {}
         self._corrupt: list[Corrupt] = []
         self._unknown: dict[str, int] = {}
-        self._seqs = _Seqs()
+        self._seqs = Seqs()
         self._headers = False
         self._handlers = {
             TURN_START: self._turn_start,
@@ -162,6 +83,8 @@ class Scan:
             INPUT_REQUESTED: self._requested,
             APPROVAL_DECIDED: self._decided,
             INPUT_RESOLVED: self._decided,
+            EVIDENCE: self._evidence,
+            SETTLE: self._settle,
         }
 
     # ---- what the reader calls
@@ -174,8 +97,14 @@ class Scan:
         says = self._seqs.check(event, self.events)
         if says:
             self.anomaly(says[0], event.line, says[1])
-        self.events += 1
-        self._last = event
+        if event.lane != self._lane_name:
+            self._lane_name = event.lane
+            self._lane = self._lanes.setdefault(event.lane, _Lane())
+        if event.type not in (EVIDENCE, SETTLE):
+            self.events += 1
+            self._last = event
+        if event.ms is not None:
+            self._latest_ms = max(event.ms, self._latest_ms or 0)
         if event.type in KNOWN_TYPES and event.type not in (STEP_END, TURN_END):
             self._significant = event
         handler = self._handlers.get(event.type)
@@ -190,8 +119,10 @@ class Scan:
         self.anomaly("torn_tail" if corrupt.torn else "corrupt_line", corrupt.line, corrupt.says)
         self._seqs.forgive()
         _keep(self._corrupt, corrupt, KEPT_CORRUPT)
-        for turn in self.turns:
+        for turn in self._open():
             _keep(turn.corrupt, corrupt, KEPT_LINES)
+        if corrupt.may_name and self._last_turn is not None:
+            self._last_turn.may_hide = corrupt.line
 
     def anomaly(self, code: str, line: int | None, says: str) -> None:
         """Note something wrong with the log; past `KEPT_PER_CODE` of one code they are counted only."""
@@ -202,15 +133,22 @@ class Scan:
     @property
     def depth(self) -> int:
         """How deep the timeline stands: 0 outside, one more for each open turn and for a step in it."""
-        if not self.turns:
-            return 0
-        return len(self.turns) + bool(self._steps and self._steps[-1].line > self.turns[-1].line)
+        turns, steps = self._lane.turns, self._lane.steps
+        aside = 1 if self._lane_name else 0
+        if not turns:
+            return aside
+        return aside + len(turns) + bool(steps and steps[-1].line >= turns[-1].line)
+
+    def _open(self) -> list[Turn]:
+        """The turns that no record ended: those of side lanes before the main one's, innermost first."""
+        return [turn for lane in reversed(self._lanes.values()) for turn in reversed(lane.turns)]
 
     def state(self) -> State:
         """What is open, owed, left and wrong as of the last event. May be asked again after more."""
+        open_turns = self._open()
         strays = {
             call
-            for turn in self.turns
+            for turn in open_turns
             for id, line in turn.early_results.items()
             if (call := self._latest(id, line)) is not None
         }
@@ -229,15 +167,14 @@ class Scan:
             Anomaly("unknown_type", None, f"{count:,} of type {name!r}: shown, not judged")
             for name, count in sorted(self._unknown.items())[:KEPT_PER_CODE]
         ]
+        owed = {
+            turn: tuple(c for c in turn.calls.values() if c.owes and c not in strays) for turn in open_turns
+        }
+        left = [c for c in waiting if c.settled is not None or c.turn is None or c.turn.ended is not None]
         return State(
-            open_turns=tuple(reversed(self.turns)),
-            owed={
-                turn.line: tuple(c for c in turn.calls.values() if c.result is None and c not in strays)
-                for turn in self.turns
-            },
-            left=tuple(
-                sorted((c for c in waiting if c.turn not in self.turns), key=lambda c: (c.line, c.order))
-            ),
+            open_turns=tuple(turn for turn in open_turns if owed[turn] or not turn.implicit),
+            owed=owed,
+            left=tuple(sorted(left, key=lambda c: (c.line, c.order))),
             anomalies=(*self._anomalies, *counted, *unknown, *self._seqs.missing()),
             corrupt=tuple(self._corrupt),
             events=self.events,
@@ -245,6 +182,8 @@ class Scan:
             has_request_headers=self._headers,
             last=self._last,
             significant=self._significant,
+            latest_ms=self._latest_ms,
+            last_turn=self._last_turn,
         )
 
     # ---- turns and steps, paired by a stack, never by their numbers
@@ -258,15 +197,24 @@ class Scan:
             max_input_tokens=_count(event.data.get("max_input_tokens")),
             deadline=event.data.get("deadline"),
             id=call_id(event.data, "turn_id", "turnId"),
+            lane=event.lane,
+            implicit=event.data.get("implicit") is True,
         )
-        self.turns.append(turn)
-        return 0
+        turns = self._lane.turns
+        closed = self._end(turns.pop(), event.line) if turns and turns[-1].implicit else 0
+        turns.append(turn)
+        if not event.lane:
+            self._last_turn = turn
+        return closed
 
     def _turn_end(self, event: Event) -> int:
-        if not self.turns:
+        if not self._lane.turns:
             self.anomaly("turn_end_without_start", event.line, "a turn_end that closes nothing")
             return 0
-        turn = self.turns.pop()
+        return self._end(self._lane.turns.pop(), event.line)
+
+    def _end(self, turn: Turn, line: int) -> int:
+        turn.ended = line
         for id, line in turn.early_results.items():
             self._answer(self._latest(id, line), line)
         for id in turn.requests:
@@ -277,28 +225,28 @@ class Scan:
         return turn.line
 
     def _step_start(self, event: Event) -> int:
-        self._steps.append(Step(event.line, event.seq or 0))
-        if self.turns:
-            turn = self.turns[-1]
+        self._lane.steps.append(Step(event.line, event.seq or 0))
+        if self._lane.turns:
+            turn = self._lane.turns[-1]
             turn.steps += 1
             turn.step_attempt = event
         return 0
 
     def _step_end(self, event: Event) -> int:
-        if not self._steps:
+        if not self._lane.steps:
             self.anomaly("step_end_without_start", event.line, "a step_end that closes nothing")
             return 0
-        step = self._steps.pop()
+        step = self._lane.steps.pop()
         step.ended = event.line
-        if self.turns:
-            self.turns[-1].attempt = self.turns[-1].step_attempt = None
+        if self._lane.turns:
+            self._lane.turns[-1].attempt = self._lane.turns[-1].step_attempt = None
         return step.line
 
     # ---- calls
 
     def _assistant_message(self, event: Event) -> int:
-        if self.turns:
-            turn = self.turns[-1]
+        if self._lane.turns:
+            turn = self._lane.turns[-1]
             turn.attempt = turn.step_attempt = None
             turn.spoke = turn.moved_on = event.line
             usage = event.data.get("usage")
@@ -322,8 +270,8 @@ class Scan:
 
     def _name(self, event: Event, id: str, data: Mapping[str, Any], order: int = 0) -> Call:
         """The call of this id in the innermost turn: the one known already, or a new one."""
-        turn = self.turns[-1] if self.turns else None
-        calls = turn.calls if turn else self._outside
+        turn = self._lane.turns[-1] if self._lane.turns else None
+        calls = turn.calls if turn else self._lane.outside
         name = data.get("name")
         name = name if isinstance(name, str) else None
         known = calls.get(id)
@@ -336,9 +284,18 @@ class Scan:
                     "one call, by the first sighting",
                 )
             return known
-        step = self._steps[-1] if self._steps else None
+        step = self._lane.steps[-1] if self._lane.steps else None
         call = Call(
-            id, name, data.get("arguments"), event.line, event.seq or 0, order, turn, step, event.time
+            id,
+            name,
+            data.get("arguments"),
+            event.line,
+            event.seq or 0,
+            order,
+            turn,
+            step,
+            event.time,
+            event.ms,
         )
         calls[id] = call
         self._by_id.setdefault(id, []).append(call)
@@ -351,7 +308,7 @@ class Scan:
 
     def _tool_call(self, event: Event) -> int:
         id = call_id(event.data)
-        turn = self.turns[-1] if self.turns else None
+        turn = self._lane.turns[-1] if self._lane.turns else None
         if turn:
             turn.moved_on = event.line
         if id is None:
@@ -359,7 +316,7 @@ class Scan:
             if turn:
                 turn.nameless_dispatches.append(event.line)
             return 0
-        call = (turn.calls if turn else self._outside).get(id) or self._around(id)
+        call = (turn.calls if turn else self._lane.outside).get(id) or self._around(id)
         if call is None:
             call = self._name(event, id, event.data)
             call.by_dispatch = True
@@ -370,21 +327,21 @@ class Scan:
 
     def _around(self, id: str) -> Call | None:
         """An unanswered call of this id in a turn around the innermost that is still open, or in none."""
-        for turn in reversed(self.turns[:-1]):
+        for turn in reversed(self._lane.turns[:-1]):
             call = turn.calls.get(id)
             if call is not None and call.result is None:
                 return call
-        return self._outside.get(id)
+        return self._lane.outside.get(id)
 
     def _tool_result(self, event: Event) -> int:
         id = call_id(event.data)
-        turn = self.turns[-1] if self.turns else None
+        turn = self._lane.turns[-1] if self._lane.turns else None
         if turn:
             turn.moved_on = event.line
         if id is None:
             self.anomaly("result_without_id", event.line, "a result that carries no id: it answers nothing")
             return 0
-        call = (turn.calls if turn else self._outside).get(id)
+        call = (turn.calls if turn else self._lane.outside).get(id)
         if call is None and turn is not None:
             turn.early_results.setdefault(id, event.line)
             return 0
@@ -405,7 +362,7 @@ class Scan:
             return
         call.result = line
         call.arguments = None
-        if call.turn is None or call.turn not in self.turns:
+        if call.turn is None or call.turn.ended is not None:
             self._forget(call)
 
     def _forget(self, call: Call) -> None:
@@ -419,8 +376,9 @@ class Scan:
         del calls[at]
         if not calls:
             del self._by_id[call.id]
-        if self._outside.get(call.id) is call:
-            del self._outside[call.id]
+        for lane in self._lanes.values():
+            if lane.outside.get(call.id) is call:
+                del lane.outside[call.id]
 
     def _latest(self, id: str, line: int) -> Call | None:
         """The latest call with this id that was seen up to `line`; None where it was answered and dropped."""
@@ -429,12 +387,45 @@ class Scan:
                 return None if call.shadowed else call
         return None
 
+    # ---- what a format knows besides
+
+    def _evidence(self, event: Event) -> int:
+        data, says = event.data, str(event.data.get("says", ""))
+        if "anomaly" in data:
+            self.anomaly(str(data["anomaly"]), event.line, says)
+        id = call_id(data)
+        call = None if id is None else self._call_here(id) or self._latest(id, event.line)
+        if call is None or call.result is not None:
+            return 0
+        _keep(call.notes, (event.line, says), KEPT_LINES)
+        stage = data.get("stage")
+        if stage == DISPATCHED:
+            call.gate = None
+            _keep(call.dispatches, event.line, KEPT_LINES)
+        elif stage == GATED:
+            call.gate, call.ms = event.line, event.ms
+            call.dispatches.clear()
+        elif stage == WITHDRAWN:
+            call.gate = None
+            call.dispatches.clear()
+        if isinstance(data.get("finished"), str):
+            call.finished = data["finished"]
+        return 0
+
+    def _settle(self, event: Event) -> int:
+        only, says = call_id(event.data), str(event.data.get("says", ""))
+        calls = [c for turn in self._lane.turns for c in turn.calls.values()]
+        for call in (*calls, *self._lane.outside.values()):
+            if call.owes and only in (None, call.id):
+                call.settled = says
+        return 0
+
     # ---- requests to the model, approvals and inputs
 
     def _request_header(self, event: Event) -> int:
         self._headers = True
-        if self.turns:
-            turn = self.turns[-1]
+        if self._lane.turns:
+            turn = self._lane.turns[-1]
             turn.rounds += 1
             turn.attempt = event
             turn.moved_on = event.line
@@ -443,7 +434,7 @@ class Scan:
         return 0
 
     def _requested(self, event: Event) -> int:
-        data, turn = event.data, self.turns[-1] if self.turns else None
+        data, turn = event.data, self._lane.turns[-1] if self._lane.turns else None
         kind = "approval" if event.type == APPROVAL_REQUESTED else "input"
         says = data.get("reason" if kind == "approval" else "prompt")
         id, asked_by = call_id(data, "request_id"), call_id(data, "tool_call_id")
@@ -472,7 +463,7 @@ class Scan:
     def _call_here(self, id: str | None) -> Call | None:
         if id is None:
             return None
-        own = (self.turns[-1].calls if self.turns else self._outside).get(id)
+        own = (self._lane.turns[-1].calls if self._lane.turns else self._lane.outside).get(id)
         return own or self._around(id)
 
     def _decided(self, event: Event) -> int:
@@ -484,7 +475,7 @@ class Scan:
             self._contradict(event, self._call_here(other), says)
             return 0
         request, call, _ = known
-        for says in _inconsistencies(event, request, other):
+        for says in inconsistencies(event, request, other):
             self._contradict(event, call, says)
             if other is not None and call is not None and other != call.id:
                 self._contradict(event, self._call_here(other), says)
@@ -501,76 +492,10 @@ class Scan:
         self.anomaly("inconsistent_approval", event.line, says)
         if call is not None:
             call.inconsistent.append((event.line, says))
-        elif self.turns:
-            for waiting in self.turns[-1].calls.values():
+        elif self._lane.turns:
+            for waiting in self._lane.turns[-1].calls.values():
                 if waiting.result is None:
                     waiting.inconsistent.append((event.line, says))
-
-
-def _inconsistencies(event: Event, request: Request, other: str | None) -> list[str]:
-    """Each way in which a decision does not fit its request (the table of waiting calls)."""
-    data, found = event.data, []
-    name = f"request {request.id!r}"
-    capability = data.get("capability") is not None
-    if request.decision is not None:
-        found.append(f"{name} is decided twice; the first decision is on line {request.decided:,}")
-    if event.type == INPUT_RESOLVED:
-        if request.kind != "input":
-            found.append(f"{name} asked for an approval and got an input answer")
-        if capability:
-            found.append(f"the answer to {name} carries a capability; only an approval does")
-    else:
-        if request.kind != "approval":
-            found.append(f"{name} asked for an input and got an approval decision")
-        if data.get("decision") not in ("allow", "deny"):
-            found.append(f"{name} is decided as neither allow nor deny")
-        if data.get("decision") == "allow" and not capability:
-            found.append(f"{name} is allowed without a capability: nothing shows that it was issued")
-        if data.get("decision") == "deny" and capability:
-            found.append(f"{name} is denied with a capability: it says both")
-    if other is not None and request.call_id is not None and other != request.call_id:
-        found.append(f"{name} is call {request.call_id!r}'s, and the decision names {other!r}")
-    return found
-
-
-class _Seqs:
-    """Checks that `seq` counts up by one. Position in the file is the order, whatever it says."""
-
-    def __init__(self) -> None:
-        self._largest = -1
-        self._previous: int | None = None
-        self._missing = 0
-        self._first_missing = 0
-
-    def check(self, event: Event, index: int) -> tuple[str, str] | None:
-        seq, previous = event.seq, self._previous
-        if seq is None:
-            event.seq = index
-            self._missing += 1
-            self._first_missing = self._first_missing or event.line
-            return None
-        if seq <= LARGEST_SEQ:
-            self._largest = max(self._largest, seq)
-        self._previous = seq
-        if previous is None or seq == previous + 1:
-            return None
-        if seq == previous:
-            return "seq_duplicate", f"seq {seq} stands here again"
-        if seq < previous:
-            return "seq_out_of_order", f"seq {seq} after {previous}; the order of the file counts"
-        return "seq_gap", f"seq jumps from {previous} to {seq}"
-
-    def forgive(self) -> None:
-        """An unreadable stretch may have held any seq: don't report the gap that it leaves."""
-        self._previous = None
-
-    def missing(self) -> list[Anomaly]:
-        if self._largest < 0 or not self._missing:
-            return []
-        return [Anomaly("seq_missing", self._first_missing, f"{self._missing:,} events carry no usable seq")]
-
-    def next(self, events: int) -> int:
-        return self._largest + 1 if self._largest >= 0 else events
 
 
 def _keep(kept: list[Any], item: Any, limit: int) -> None:

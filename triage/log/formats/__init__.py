@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from triage.log.events import Event
 from triage.log.formats import native
-from triage.recovery.plan import Repair
+from triage.recovery.plan import Plan, Refusal, Repair
 from triage.recovery.rules import Records
+
+Record = Mapping[str, Any]
+
+
+class Decoder(Protocol):
+    """Reads one log: it is fed each record in file order and remembers what encoding a repair needs."""
+
+    def decode(self, record: Record, line: int) -> Sequence[Event] | None:
+        """The events that a record of a line (from 1) holds; None where it is no record of this format.
+
+        A record that is shown and not judged is one event of its own type.
+        """
+
+    def encode(
+        self,
+        repairs: Sequence[Repair],
+        next_seq: int,
+        now: str | None,
+        read: Callable[[int], Sequence[Record]],
+    ) -> list[str]:
+        """The lines to append, without newlines.
+
+        `now` is the time of the append (ISO 8601, UTC, ms); None in a plan: then each value that is made
+        at the append is null. `read` gives the records of a line (from 1).
+        """
+
+    def refusal(self, plan: Plan) -> Refusal | None:
+        """Why this log can't be repaired by appending, else None."""
+
+    def facts(self) -> Mapping[str, str]:
+        """What the log says of its session, where it does, uncleaned: agent, version, cwd, model, title."""
 
 
 class Format(Protocol):
@@ -16,21 +47,29 @@ class Format(Protocol):
 
     NAME: str
     RECORDS: Records
+    FIRST_KEYS: tuple[str, ...]  # the keys with which its writer begins a record, for damaged lines
 
-    def recognise(self, record: Mapping[str, Any]) -> bool:
+    def recognise(self, record: Record) -> bool:
         """Whether a record is certainly of this format."""
 
-    def decode(self, record: Mapping[str, Any], line: int) -> Event | None:
-        """The event that a record of a line (from 1) holds; None where it is no event."""
+    def decoder(self) -> Decoder:
+        """A decoder for one log."""
 
-    def encode(self, repairs: Sequence[Repair], next_seq: int, now: str | None) -> list[str]:
-        """The lines to append, without newlines. `now` is the time of the append; None in a plan."""
+    def document(self, value: Record) -> Sequence[Record] | None:
+        """The records of a log that is one JSON document, else None. `value` may be cut short."""
+
+    def weigh(self, record: Record) -> tuple[bool, bool, bool]:
+        """What a record whose end is cut off may have been, from the keys that can still be read.
+
+        Three answers: it certainly moved no call (no dispatch, result, approval or decision); it may
+        have named a call; it may have opened a turn.
+        """
 
 
 FORMATS: tuple[Format, ...] = (native,)
 
 
-def recognise(records: Sequence[Mapping[str, Any]]) -> Format | None:
+def recognise(records: Sequence[Record]) -> Format | None:
     """The first format that is sure of one of the records, else None."""
     for format in FORMATS:
         if any(format.recognise(record) for record in records):
