@@ -14,6 +14,7 @@ from rich.text import Text
 
 from triage.log.json_text import dumps
 from triage.recovery.plan import Owed
+from triage.redact import redact_text
 from triage.session import Session
 from triage.text import clean
 from triage.words import (
@@ -53,7 +54,7 @@ def arguments_in_short(owed: Owed, limit: int = ARGUMENTS) -> str:
     return clean(value if isinstance(value, str) else dumps(value), limit=limit)
 
 
-def plain(session: Session, file: TextIO | None = None) -> None:
+def plain(session: Session, file: TextIO | None = None, *, redacted: bool = False) -> None:
     """Print the report to `file` (default: stdout), readable at 80 columns and in a pipe."""
     out = file or sys.stdout
     terminal = out.isatty()
@@ -67,6 +68,7 @@ def plain(session: Session, file: TextIO | None = None) -> None:
         color_system="auto" if terminal else None,
     )
     for indent, text, style in _paragraphs(session):
+        text = redact_text(text) if redacted else text
         for line in Text(text, style=style).wrap(console, max(1, console.width - indent)):
             line.rstrip()
             console.print(Text(" " * indent).append_text(line), soft_wrap=True)
@@ -133,9 +135,13 @@ def markdown_text(text: str, limit: int | None = None) -> str:
     return _MARKDOWN.sub(r"\\\1", clean(text, limit=limit))
 
 
-def markdown(session: Session) -> str:
+def markdown(session: Session, *, redacted: bool = False) -> str:
     """The incident summary of one log as Markdown."""
-    plan, escape = session.plan, markdown_text
+    plan = session.plan
+
+    def escape(text: str, limit: int | None = None) -> str:
+        return markdown_text(redact_text(text) if redacted else text, limit)
+
     out = [
         f"# {escape(headline(plan))}",
         "",

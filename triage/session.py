@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,9 @@ from triage import words
 from triage.log import append as appending
 from triage.log.append import Applied, Refused
 from triage.log.events import call_id
-from triage.log.journal import Base, Journal, read_journal
+from triage.log.formats import Completes, TakesFrames
+from triage.log.journal import Base, Journal, open_for_reading, read_journal
+from triage.log.writers import Holder, find_writers, written_lately
 from triage.recovery.acknowledge import Answer
 from triage.recovery.plan import Plan, Refusal, make_plan
 
@@ -27,9 +30,8 @@ class Session:
 
     @property
     def last_time(self) -> Any:
-        """The time that the last event carries, as the log wrote it; None where there is none."""
-        last = self.journal.scan.state().last
-        return last.time if last else None
+        """The time of the last event that carries one, as the log wrote it; None where none does."""
+        return self.journal.scan.state().last_time
 
     @property
     def corrupt_in_the_way(self) -> str:
@@ -60,9 +62,55 @@ class Session:
         """The bytes that an append would write now, with values that are made at the append as null."""
         return appending.text_to_append(self.journal, self.plan.repairs, None)
 
-    def apply(self, answers: Mapping[str, Answer], base: Base | None = None) -> Applied:
+    def apply(self, answers: Mapping[str, Answer]) -> Applied:
         """Append the repair. Raises as `triage.log.append.append` does."""
-        return appending.append(self.journal, self.plan, answers, base)
+        return appending.append(self.journal, self.plan, answers)
+
+    def activity(self) -> Activity:
+        """Whether the log is in use or has changed since it was opened. Raises Unreadable if it has gone."""
+        descriptor = open_for_reading(self.journal.path)
+        try:
+            status = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+        base = self.journal.base
+        found = find_writers(status)
+        return Activity(
+            found.holders,
+            grown=status.st_size - base.size,
+            replaced=(status.st_dev, status.st_ino) != (base.device, base.inode),
+            lately=written_lately(status),
+            unchecked=found.unchecked,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What goes on with an open log. `grown` in bytes since it was read (negative: it was cut)."""
+
+    holders: tuple[Holder, ...]
+    grown: int
+    replaced: bool
+    lately: bool
+    unchecked: str
+
+    @property
+    def refuses(self) -> str:
+        """Why an append would be refused now, else ""."""
+        if self.holders:
+            return "in use: " + "; ".join(map(str, self.holders))
+        if self.replaced:
+            return "the file was replaced since it was opened: reload it"
+        if self.grown:
+            does = "grew" if self.grown > 0 else "was cut"
+            return f"the log {does} by {words.size_in_words(abs(self.grown))} since it was opened: reload it"
+        return ""
+
+    @property
+    def warns(self) -> str:
+        """What to keep in mind besides: written just now, or what could not be checked; else ""."""
+        parts = ["written in the last seconds: is its agent still alive?"] if self.lately else []
+        return "; ".join([*parts, self.unchecked] if self.unchecked else parts)
 
 
 def open_session(path: str, progress: Callable[[int, int], None] | None = None) -> Session:
@@ -71,11 +119,32 @@ def open_session(path: str, progress: Callable[[int, int], None] | None = None) 
     Raises triage.log.journal.Unreadable.
     """
     journal = read_journal(path, progress)
-    plan = make_plan(journal.scan.state(), journal.format.RECORDS)
+    return Session(path, journal, _plan(path, journal))
+
+
+def _plan(path: str, journal: Journal) -> Plan:
+    state = journal.scan.state()
+    plan = make_plan(state, journal.format.RECORDS)
     if plan.repairs:
-        refusal = _one_document(path, plan) if journal.one_document else journal.decoder.refusal(plan)
+        refusal = journal.decoder.refusal(plan)
+        if refusal is not None and path not in refusal.says:
+            refusal = replace(refusal, says=f"{path}: {refusal.says}")
+        if refusal is None and journal.one_document:
+            refusal = _one_document(path, plan)
+        if journal.text is not None and not isinstance(journal.format, TakesFrames):
+            refusal = _compressed(path, plan)
         plan = replace(plan, refusal=refusal)
-    return Session(path, journal, plan)
+    return journal.decoder.complete(plan, state) if isinstance(journal.decoder, Completes) else plan
+
+
+def _compressed(path: str, plan: Plan) -> Refusal:
+    return Refusal(
+        "compressed",
+        f"{path} is compressed (zstd), and its agent never appends to it so: unpack it (zstd -d) and repair "
+        "what that gives, or resume the session in its agent, which unpacks it itself",
+        boundary=plan.boundary.name,
+        ids=tuple(owed.tool_call_id for owed in plan.owed),
+    )
 
 
 def _one_document(path: str, plan: Plan) -> Refusal:

@@ -22,10 +22,13 @@ def clean(text: str, *, limit: int | None = None) -> str:
     `limit` is the greatest length in characters; a longer text ends in `…`. The result holds no control
     character, no bidi or zero-width one and no lone surrogate, whatever came in.
     """
-    if limit is not None and len(text) > limit:
-        text = text[: max(0, limit - 1)] + "…"
-    text = _SUSPECT.sub(_visible, text)
-    return text if text.isascii() else _unstack(text)
+    cut = limit is not None and len(text) > limit
+    text = _SUSPECT.sub(_visible, text[:limit] if cut else text)
+    if not text.isascii():
+        text = _unstack(text)
+    if limit is None or not (cut or len(text) > limit):
+        return text
+    return text[: limit - 1] + "…" if limit > 0 else ""
 
 
 def clean_lines(text: str) -> list[str]:

@@ -102,6 +102,12 @@ def acks_in_words(owed: Sequence[Owed]) -> str:
     )
 
 
+def applied_in_words(path: str, records: int, size: int, line: int) -> str:
+    """One line on what an append did. `size` in bytes, `line` the first appended one (from 1)."""
+    what = f"{counted(records, 'record')} ({size_in_words(size)}) from line {line:,} on"
+    return f"{path}: appended {what}; the log is clean now"
+
+
 def size_in_words(size: int) -> str:
     """A size in bytes as a person reads it: `812 bytes`, `1.0 MB`."""
     if size < 1000:

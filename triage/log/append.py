@@ -1,8 +1,9 @@
 """The only code that writes a log, and only to append.
 
 In order: the gate (every entry that needs a person has an answer), an exclusive lock, the comparison
-with the plan's base, one write, fsync, and a read-back that must find the same bytes and nothing left
-to repair. The lock is taken through a descriptor for reading; the one for writing is opened last.
+with the plan's base, the search for a living writer, one write, fsync, and a read-back that must find
+the same bytes and nothing left to repair. The lock is taken through a descriptor for reading; the one
+for writing is opened last, so that a triage that waits is never taken for an agent.
 """
 
 from __future__ import annotations
@@ -10,21 +11,27 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from triage.log.journal import Base, Journal, open_for_reading, read_base, read_journal
+from triage.log.formats import HasLocks, TakesFrames
+from triage.log.history import operators_after
+from triage.log.journal import Base, Journal, Unreadable, open_for_reading, read_base, read_journal
+from triage.log.writers import find_writers
 from triage.recovery.acknowledge import Answer, answered
 from triage.recovery.plan import Plan, Refusal, Repair, make_plan
 
 LOCK_SECONDS = 10.0  # how long another triage may hold the lock before we give up
 LOCK_PAUSE = 0.02  # seconds between two tries
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class Refused(Exception):
-    """Nothing was appended; `refusal` says why. `before` and `after` are sizes in bytes where they moved."""
+    """The append did not go through; `refusal` says why and what is on disk."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.says)
@@ -48,37 +55,48 @@ def utc_now() -> str:
 
 
 def text_to_append(journal: Journal, repairs: tuple[Repair, ...], now: str | None) -> bytes:
-    """The exact bytes of a repair: a leading newline where the file does not end in one, then its lines."""
+    """The exact bytes of a repair: a leading newline where the file does not end in one, then its lines.
+
+    `now` is the time of the append; None for a preview, in which each value made at the append is null.
+    """
     lines = journal.decoder.encode(repairs, journal.base.last_seq + 1, now, journal.records)
     if not lines:
         return b""
-    lead = b"" if journal.base.ends_with_newline else b"\n"
+    lead = b"" if journal.ends_with_newline else b"\n"
     return lead + "".join(line + "\n" for line in lines).encode("utf-8")
 
 
-def append(journal: Journal, plan: Plan, answers: Mapping[str, Answer], base: Base | None = None) -> Applied:
+def append(journal: Journal, plan: Plan, answers: Mapping[str, Answer]) -> Applied:
     """Append the plan's repair with the operator's answers.
 
-    `base` is the state that the operator saw, where it isn't the journal's own. Raises Refused (nothing
-    was written), acknowledge.Unanswered and acknowledge.BadAnswer (nothing was opened for writing).
+    Raises acknowledge.Unanswered and acknowledge.BadAnswer (nothing was opened for writing), Refused
+    (nothing was written, except with the codes `write_failed`, `not_synced` and `read_back`, whose
+    sentences say what is on disk), and journal.Unreadable where the log has gone.
     """
     repairs = answered(plan, answers)
     if plan.refusal is not None:
         raise Refused(plan.refusal)
+    size, first = journal.base.size, journal.lines + 1
     if not repairs:
-        return Applied((), journal.lines, b"", journal.base.size, journal.base.size)
+        return Applied((), first, b"", size, size)
     text = text_to_append(journal, repairs, utc_now())
+    framing = journal.format if journal.text is not None else None
+    data = framing.frame(text) if isinstance(framing, TakesFrames) else text
     reader = open_for_reading(journal.path)
     try:
         _lock(reader, journal.path)
-        _compare(reader, journal.path, base or journal.base)
-        _write(journal.path, reader, text)
-        _read_back(reader, journal, text)
+        with _agents_locks(journal):
+            _compare(reader, journal)
+            _refuse_living(reader, journal.path)
+            _write(reader, journal, data)
+            _read_back(reader, journal, data)
     finally:
         os.close(reader)  # and the lock with it
-    size = journal.base.size
-    first = journal.lines + 1
-    return Applied(repairs, first, text, size, size + len(text))
+    return Applied(repairs, first, text, size, size + len(data))
+
+
+def _refuse(code: str, says: str, *, retryable: bool = False) -> Refused:
+    return Refused(Refusal(code, says, retryable=retryable))
 
 
 def _lock(reader: int, path: str) -> None:
@@ -88,63 +106,144 @@ def _lock(reader: int, path: str) -> None:
             fcntl.flock(reader, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EINTR):
-                says = (
-                    f"{path} can't be locked here ({os.strerror(error.errno or 0)}): copy it to a local disk"
-                )
-                raise Refused(Refusal("no_lock", says)) from error
+            why = os.strerror(error.errno or errno.EIO)
+            if error.errno in _NO_LOCKS:
+                says = f"{path} lies where files can't be locked ({why}): repair a copy on a local disk"
+                raise _refuse("no_lock", says) from error
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise _refuse("no_lock", f"{path} can't be locked: {why}") from error
             if time.monotonic() > deadline:
-                says = f"{path} is locked by another process: try again when it is done"
-                raise Refused(Refusal("locked", says, retryable=True)) from error
+                who = "; ".join(map(str, find_writers(os.fstat(reader)).holders)) or "another process"
+                says = f"{path} is locked: {who}; try again when it is done"
+                raise _refuse("locked", says, retryable=True) from error
         time.sleep(LOCK_PAUSE)
 
 
-def _compare(reader: int, path: str, base: Base) -> None:
+@contextmanager
+def _agents_locks(journal: Journal) -> Iterator[None]:
+    """Hold the lock files that the log's own agent holds while it lives, where there are any."""
+    held: list[int] = []
+    try:
+        for lock in journal.decoder.locks(journal.path) if isinstance(journal.decoder, HasLocks) else ():
+            try:
+                held.append(open_for_reading(lock))
+                fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except Unreadable:
+                continue  # its agent is not there
+            except OSError as error:
+                if error.errno in _NO_LOCKS:
+                    continue
+                says = f"{journal.path} is in use: its agent holds {lock}. Stop it first. Nothing was written"
+                raise _refuse("live_writer", says, retryable=True) from error
+        yield
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
+def _compare(reader: int, journal: Journal) -> None:
     """Refuse where the log is not exactly what the plan was made from."""
-    here = os.stat(path)
-    held = os.fstat(reader)
-    now = read_base(reader, base.last_seq)
-    if (here.st_dev, here.st_ino) == (held.st_dev, held.st_ino) and now == base:
-        return
-    raise Refused(moved(path, base))
+    try:
+        same_file = os.path.samestat(os.stat(journal.path), os.fstat(reader))
+    except OSError:
+        same_file = False
+    if not same_file or read_base(reader, journal.base.last_seq) != journal.base:
+        raise Refused(moved(journal.path, journal.base))
 
 
 def moved(path: str, base: Base) -> Refusal:
-    """The refusal for a log that is no longer in the state `base`; it names both states."""
-    fresh = read_journal(path).base
+    """The refusal for a log that is no longer in the state `base`: both states, and who moved it if known."""
+    fresh = read_journal(path)
+    now = fresh.base
     says = (
         f"{path} moved since the plan was made: from {base.size:,} bytes, last seq {base.last_seq}, "
-        f"to {fresh.size:,} bytes, last seq {fresh.last_seq}; look at the new plan"
+        f"to {now.size:,} bytes, last seq {now.last_seq}"
     )
-    if fresh == base or (fresh.size, fresh.last_seq) == (base.size, base.last_seq):
-        says += " (same size: the file was replaced or its end was rewritten)"
-    return Refusal("log_moved", says, retryable=True)
+    if (now.device, now.inode) != (base.device, base.inode):
+        says += "; the file was replaced by another one"
+    elif now.size == base.size:
+        says += "; its end was rewritten"
+    operators = operators_after(fresh, base.size)
+    if operators:
+        says += f"; {', '.join(operators)} repaired it"
+    return Refusal("log_moved", says + ". Nothing was written: look at the new plan", retryable=True)
 
 
-def _write(path: str, reader: int, text: bytes) -> None:
+def _refuse_living(reader: int, path: str) -> None:
+    found = find_writers(os.fstat(reader))
+    if found.holders:
+        who = "; ".join(map(str, found.holders))
+        says = f"{path} is in use: {who}. Stop it first, then look at the log again. Nothing was written"
+        raise _refuse("live_writer", says, retryable=True)
+
+
+def _write(reader: int, journal: Journal, text: bytes) -> None:
+    path = journal.path
     try:
         writer = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        says = f"{path} can't be opened for appending: {os.strerror(error.errno or 0)}"
-        raise Refused(Refusal("not_writable", says)) from error
+        why = os.strerror(error.errno or errno.EIO)
+        says = f"{path} can't be opened for appending ({why}). Nothing was written"
+        raise _refuse("not_writable", says) from error
     try:
         if not os.path.sameopenfile(reader, writer):
-            raise Refused(
-                Refusal("log_moved", f"{path} was replaced just now: look at the new plan", retryable=True)
-            )
-        written = os.write(writer, text)
-        while written < len(text):
-            written += os.write(writer, text[written:])
-        os.fsync(writer)
+            says = f"{path} was replaced just now. Nothing was written: look at the new plan"
+            raise _refuse("log_moved", says, retryable=True)
+        with _undisturbed():
+            _write_all(writer, journal, text)
+            _sync(writer, path)
     finally:
         os.close(writer)
 
 
+def _write_all(writer: int, journal: Journal, text: bytes) -> None:
+    """One write; where the system takes only a part of it, the rest, as long as nobody came between."""
+    written = 0
+    while written < len(text):
+        try:
+            if written and os.fstat(writer).st_size != journal.base.size + written:
+                raise OSError(errno.EBUSY, "another process wrote at the same time")
+            written += os.write(writer, text[written:])
+        except OSError as error:
+            why = error.strerror or os.strerror(error.errno or errno.EIO)
+            if not written:
+                says = f"{journal.path} could not be appended to ({why}). Nothing was written"
+                raise _refuse("write_failed", says, retryable=True) from error
+            says = (
+                f"{journal.path}: only {written:,} of {len(text):,} bytes were written ({why}). The log's "
+                "own bytes are untouched; make room, open it again, and what is missing will be planned"
+            )
+            raise _refuse("write_failed", says, retryable=True) from error
+
+
+def _sync(writer: int, path: str) -> None:
+    try:
+        os.fsync(writer)
+    except OSError as error:
+        why = os.strerror(error.errno or errno.EIO)
+        says = (
+            f"{path}: the repair was written, but it is not certain to be on disk ({why}). Check the disk, "
+            "then open the log again: it shows what has landed"
+        )
+        raise _refuse("not_synced", says, retryable=True) from error
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """No signal to stop may fall between two parts of one repair."""
+    stops = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _read_back(reader: int, journal: Journal, text: bytes) -> None:
-    if os.pread(reader, len(text), journal.base.size) != text:
-        says = f"{journal.path} does not hold what was just appended: another process wrote at the same time"
-        raise Refused(Refusal("read_back", says))
-    fresh = read_journal(journal.path)
+    path = journal.path
+    if os.pread(reader, len(text) + 1, journal.base.size) != text:
+        says = f"{path} does not end as it was appended: another process wrote too. Open it again"
+        raise _refuse("read_back", says, retryable=True)
+    fresh = read_journal(path)
     if make_plan(fresh.scan.state(), fresh.format.RECORDS).repairs:
-        says = f"{journal.path} still owes something after the append: open it again"
-        raise Refused(Refusal("read_back", says))
+        raise _refuse("read_back", f"{path} still owes something after the append: open it again")

@@ -28,7 +28,11 @@ INPUT_RESOLVED = "input_resolved"
 # Something that a format knows about a call: it never names one. `tool_call_id`; `says`, in the format's
 # own words; `stage`, one of the STAGES below, where the record moves the call; `finished`, the outcome
 # as text where the log shows that the call finished and only its result was lost; `anomaly`, a code,
-# where the record is something wrong with the log.
+# where the record is something wrong with the log (`last_turn`: only while its turn is the last one);
+# `instead`, the line of the note before it that this one replaces; `again`, whether the recorded result
+# of an answered call still has to be carried once more by a repair. Without a call: `turn_finished`,
+# whether the turn has said its last word and lacks nothing but its end (then it is open only while it
+# owes).
 EVIDENCE = "evidence"
 # A compaction, a rollback or a later reply: the calls of this lane (`tool_call_id`: that one) that were
 # named before owe nothing any more. `says` is why, for a person.
@@ -66,7 +70,9 @@ class Event:
     `line` counts the lines of the file from 1. `seq` is the event's own where the log carries an
     integer one, else None until the scan fills in its index from 0. `data` is the decoded payload,
     `time` whatever the log wrote, `ms` the same in ms since 1970 where a rule of the format needs it.
-    `lane` keeps a sub-agent or side chain apart from the main conversation, which is "".
+    `lane` keeps a sub-agent or side chain apart from the main conversation, which is "". `plain`: its
+    format knows the type and only shows it, so that it is no newer emitter's. `part`: it comes from the
+    same record as the event before it, and carries the same seq.
     """
 
     type: str
@@ -76,6 +82,8 @@ class Event:
     time: Any = None
     lane: str = ""
     ms: int | None = None
+    plain: bool = False
+    part: bool = False
 
 
 @dataclass(slots=True)

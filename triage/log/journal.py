@@ -19,7 +19,7 @@ from typing import Any
 
 import orjson
 
-from triage.log import formats
+from triage.log import compressed, formats
 from triage.log.events import (
     APPROVAL_DECIDED,
     APPROVAL_REQUESTED,
@@ -40,7 +40,7 @@ from triage.log.events import (
     Corrupt,
     Event,
 )
-from triage.log.json_text import Fragment, Malformed, Unfinished, parse, salvage, starts_with
+from triage.log.json_text import Fragment, Malformed, Unfinished, dumps, parse, salvage, starts_with
 from triage.recovery.scan import Scan
 
 # The code of a line in the index. Lines that hold several events or none at all have codes of their own.
@@ -122,6 +122,7 @@ class Journal:
     scan: Scan
     decoder: formats.Decoder
     documents: list[Mapping[str, Any]]
+    text: compressed.Text | None = None  # of a log that is compressed: `offsets` count in it
 
     @property
     def lines(self) -> int:
@@ -134,8 +135,10 @@ class Journal:
         Raises Unreadable where the file has gone or shrunk since.
         """
         if self.one_document:
-            return orjson.dumps(self.documents[line - 1], option=orjson.OPT_PASSTHROUGH_SUBCLASS)
+            return dumps(self.documents[line - 1]).encode()
         start, stop = self.offsets[line - 1], self.offsets[line]
+        if self.text is not None:
+            return os.pread(self.text.file.fileno(), stop - start, start)
         descriptor = open_for_reading(self.path)
         try:
             data = os.pread(descriptor, stop - start, start)
@@ -145,11 +148,17 @@ class Journal:
             raise Unreadable("log_moved", f"{self.path} was cut while it was read: reload it")
         return data
 
+    @property
+    def ends_with_newline(self) -> bool:
+        """Whether what is appended begins on a line of its own."""
+        return self.base.ends_with_newline if self.text is None else self.text.ends_with_newline
+
     def records(self, line: int) -> Sequence[Mapping[str, Any]]:
         """The records of a line (from 1) as the log wrote them. Raises Unreadable as `raw` does."""
         if self.one_document:
             return [self.documents[line - 1]]
-        return read_line(self.raw(line), line, 0, self.format)[0]
+        pieces = read_line(self.raw(line), line, 0, self.format)
+        return [piece for piece in pieces if not isinstance(piece, Corrupt)]
 
     def events(self, line: int) -> list[Event]:
         """The events of a line (from 1), decoded without what came before. Raises as `raw` does."""
@@ -200,27 +209,54 @@ def read_journal(path: str, progress: Callable[[int, int], None] | None = None) 
     Raises Unreadable for what is no log: besides the codes of `open_for_reading`, `not_a_log` for a file
     in which no line is an event of a known format.
     """
-    descriptor = open_for_reading(path)
+    path, known = formats.locate(path)
+    # The events file of a run that got no further than its header may be missing: a log without events.
+    missing = known is not None and not os.path.lexists(path)
+    descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if missing else open_for_reading(path)
     try:
         status = os.fstat(descriptor)
         size = status.st_size
-        format, one_document = _recognise(descriptor, path, size)
+        text = _unpack(descriptor, path, size) if compressed.is_compressed(descriptor) else None
+        source, length = (descriptor, size) if text is None else (text.file.fileno(), text.size)
+        format, one_document = (known, False) if known is not None else _recognise(source, path, length)
         scan = Scan()
         base = read_base(descriptor, -1)
         journal = Journal(
             path, format, size, status.st_mtime, one_document, base,
-            array("Q", [0]), bytearray(), bytearray(), array("Q"), scan, format.decoder(), [],
+            array("Q", [0]), bytearray(), bytearray(), array("Q"), scan, new_decoder(format, path), [], text,
         )  # fmt: skip
         if one_document:
-            _index_document(descriptor, journal)
+            _index_document(source, length, journal)
         else:
-            _index_lines(descriptor, journal, progress)
+            _index_lines(source, length, journal, progress)
+        if text is not None and text.broken:
+            line = max(1, journal.lines)
+            scan.corrupt(Corrupt(line, length, length, f"{text.broken}: its bytes are kept", None, True))
         journal.base = read_base(descriptor, scan.state().next_seq - 1, size)
         return journal
     except OSError as error:
         raise _unreadable(path, error) from error
     finally:
         os.close(descriptor)
+
+
+def new_decoder(format: formats.Format, path: str) -> formats.Decoder:
+    """A decoder for the log whose events are in the file `path`."""
+    decoder = format.decoder()
+    if isinstance(decoder, formats.ReadsBeside):
+        decoder.read_beside(path)
+    return decoder
+
+
+def _unpack(descriptor: int, path: str, size: int) -> compressed.Text:
+    try:
+        return compressed.unpack(descriptor, size)
+    except compressed.NoPackage as error:
+        says = f"{path} is compressed (zstd), which needs the package zstandard: {compressed.INSTALL}"
+        raise Unreadable("needs_zstd", says) from error
+    except compressed.TooLarge as error:
+        says = f"{path} unpacks to more than {compressed.LARGEST:,} bytes: no session log is so large"
+        raise Unreadable("too_large", says) from error
 
 
 def read_base(descriptor: int, last_seq: int, size: int | None = None) -> Base:
@@ -270,13 +306,13 @@ def _recognise(descriptor: int, path: str, size: int) -> tuple[formats.Format, b
             return format, True
     seen = 0
     for raw in islice(_lines(descriptor, size), HEAD_LINES):
-        if not raw.strip(_BLANK):
+        if not raw.removeprefix(_BOM).strip(_BLANK):
             continue
         seen += 1
         for format in formats.FORMATS:
-            records, fragments = _read(raw, format)
-            cut = [dict(fragment.record) for fragment in fragments if fragment.record]
-            if any(format.recognise(record) for record in (*records, *cut)):
+            pieces = _read(raw, format)
+            records = [piece.record if isinstance(piece, Fragment) else piece for piece in pieces]
+            if any(format.recognise(record) for record in records if record):
                 return format, False
     if seen:
         raise Unreadable("not_a_log", f"{path} is no session log: none of its lines is a known event")
@@ -288,16 +324,16 @@ def _root(head: str) -> Mapping[str, Any]:
         value = parse(head)[0]
     except Unfinished as cut:
         value = cut.root
-    except Malformed:
-        return {}
+    except Malformed as broken:
+        return _root(head[: broken.at])
     return value if isinstance(value, dict) else {}
 
 
-def _read(raw: bytes, format: formats.Format) -> tuple[list[Mapping[str, Any]], list[Fragment]]:
+def _read(raw: bytes, format: formats.Format) -> list[Mapping[str, Any] | Fragment]:
     try:
         record = orjson.loads(raw)
         if type(record) is dict and not _inexact(record):
-            return [record], []
+            return [record]
     except orjson.JSONDecodeError:
         pass
     text = raw.removeprefix(_BOM).decode("utf-8", "surrogateescape")
@@ -306,28 +342,31 @@ def _read(raw: bytes, format: formats.Format) -> tuple[list[Mapping[str, Any]], 
 
 def read_line(
     raw: bytes, line: int, offset: int, format: formats.Format
-) -> tuple[list[Mapping[str, Any]], list[Corrupt]]:
-    """The records of a line that can be read with certainty, and the stretches that can't.
+) -> list[Mapping[str, Any] | Corrupt]:
+    """The records of a line that can be read with certainty and the stretches that can't, in order.
 
     `line` from 1; `offset` is the byte of the file at which the line begins. A blank line has neither.
     """
-    records, fragments = _read(raw, format)
-    if not fragments:
-        return records, []
+    pieces = _read(raw, format)
+    if len(pieces) == 1 and not isinstance(pieces[0], Fragment):
+        return [pieces[0]]
     body = raw.removeprefix(_BOM)
     offset += len(raw) - len(body)
     text = body.decode("utf-8", "surrogateescape")
     torn = not raw.endswith(b"\n")
-    corrupt = []
-    for fragment in fragments:
+    found: list[Mapping[str, Any] | Corrupt] = []
+    for fragment in pieces:
+        if not isinstance(fragment, Fragment):
+            found.append(fragment)
+            continue
         start = offset + _bytes(text[: fragment.start])
         stop = offset + _bytes(text[: fragment.stop].rstrip("\r\n"))
         tail = torn and fragment.stop == len(text)
         kind = fragment.record.get("type")
         kind = kind if isinstance(kind, str) else None
         says = _describe(text[fragment.start : fragment.stop], kind, start, stop, tail)
-        corrupt.append(Corrupt(line, start, stop, says, kind, tail, *format.weigh(fragment.record)))
-    return records, corrupt
+        found.append(Corrupt(line, start, stop, says, kind, tail, *format.weigh(fragment.record)))
+    return found
 
 
 def _bytes(text: str) -> int:
@@ -345,13 +384,13 @@ def _describe(text: str, type: str | None, start: int, stop: int, torn: bool) ->
 
 
 def _inexact(record: Mapping[str, Any]) -> bool:
-    """Whether the fast parser may have rounded an id: it turns integers beyond 64 bits into floats."""
+    """Whether the fast parser may have rounded an id or a turn: it turns integers beyond 64 bits into floats."""
     data = record.get("data")
     if type(data) is not dict:
         return False
     if type(data.get("tool_call_id")) is float or type(data.get("id")) is float:
         return True
-    if type(data.get("request_id")) is float:
+    if type(data.get("request_id")) is float or type(data.get("turn")) is float:
         return True
     calls = data.get("tool_calls")
     return type(calls) is list and any(
@@ -360,30 +399,34 @@ def _inexact(record: Mapping[str, Any]) -> bool:
     )
 
 
-def _index_lines(descriptor: int, journal: Journal, progress: Callable[[int, int], None] | None) -> None:
+def _index_lines(
+    descriptor: int, size: int, journal: Journal, progress: Callable[[int, int], None] | None
+) -> None:
     at, reported = 0, 0
-    for raw in _lines(descriptor, journal.size):
+    for raw in _lines(descriptor, size):
         line = len(journal.codes) + 1
-        records, corrupt = read_line(raw, line, at, journal.format)
+        pieces = read_line(raw, line, at, journal.format)
         at += len(raw)
         journal.offsets.append(at)
-        _index(journal, line, records, corrupt)
+        _index(journal, line, pieces)
         if progress is not None and at - reported >= BLOCK:
             reported = at
-            progress(at, journal.size)
-    if at < journal.size:
+            progress(at, size)
+    if at < size:
         raise Unreadable("log_moved", f"{journal.path} was cut while it was read: open it again")
 
 
-def _index(
-    journal: Journal, line: int, records: Sequence[Mapping[str, Any]], corrupt: Sequence[Corrupt]
-) -> None:
+def _index(journal: Journal, line: int, pieces: Sequence[Mapping[str, Any] | Corrupt]) -> None:
     """Feed what a line holds to the scan, in the line's own order, and write its row of the index."""
     scan, code = journal.scan, CODES["blank"]
     journal.mates.append(0)
     depth = scan.depth
-    for record in records:
-        events = journal.decoder.decode(record, line)
+    for piece in pieces:
+        if isinstance(piece, Corrupt):
+            scan.corrupt(piece)
+            code = CODES["corrupt"]
+            continue
+        events = journal.decoder.decode(piece, line)
         if events is None:
             says = "an object that is no event: it has no type"
             scan.corrupt(Corrupt(line, journal.offsets[line - 1], journal.offsets[line], says))
@@ -394,45 +437,51 @@ def _index(
             if closes:
                 journal.mates[closes - 1] = line
         code = min((_RANK.get(event.type, CODES["other"]) for event in events), default=CODES["other"])
-    for stretch in corrupt:
-        scan.corrupt(stretch)
-    if len(records) + len(corrupt) > 1:
+    if len(pieces) > 1:
         code = CODES["damaged"]
-        if not corrupt:
-            scan.anomaly("glued_records", line, f"{len(records)} records on one line: each is read")
-    elif corrupt:
-        code = CODES["corrupt"]
+        if not any(isinstance(piece, Corrupt) for piece in pieces):
+            scan.anomaly("glued_records", line, f"{len(pieces)} records on one line: each is read")
     journal.codes.append(code)
     journal.depths.append(min(depth, scan.depth, 255))
 
 
-def _index_document(descriptor: int, journal: Journal) -> None:
-    if journal.size > LARGEST_DOCUMENT:
-        says = f"{journal.path} is one JSON document of {journal.size:,} bytes, too large to be read whole"
+def _index_document(descriptor: int, size: int, journal: Journal) -> None:
+    if size > LARGEST_DOCUMENT:
+        says = f"{journal.path} is one JSON document of {size:,} bytes, too large to be read whole"
         raise Unreadable("document_too_large", says)
-    raw = os.pread(descriptor, journal.size, 0).removeprefix(_BOM)
-    cut = False
-    try:
-        events = journal.format.document(orjson.loads(raw)) or ()
-    except orjson.JSONDecodeError:
-        text = raw.decode("utf-8", "surrogateescape")
-        events, cut = _records_of_damaged(text, journal.format)
+    raw = os.pread(descriptor, size, 0).removeprefix(_BOM)
+    events, cut = _records_of_document(raw, journal.format)
     for index, record in enumerate(events):
         whole = isinstance(record, dict)
         journal.documents.append(record if whole else {"type": None, "record": record})
-        journal.offsets.append(journal.size)
-        _index(journal, index + 1, [record if whole else {}], [])
+        journal.offsets.append(size)
+        _index(journal, index + 1, [record if whole else {}])
     if cut:
         says = "the document is cut or damaged here: what follows can't be read"
-        journal.scan.corrupt(Corrupt(max(1, len(events)), journal.size, journal.size, says, None, True))
+        journal.scan.corrupt(Corrupt(max(1, len(events)), size, size, says, None, True))
 
 
-def _records_of_damaged(text: str, format: formats.Format) -> tuple[Sequence[Any], bool]:
-    """The records of a damaged document that are certainly whole: all but the one where it breaks."""
+def _records_of_document(raw: bytes, format: formats.Format) -> tuple[Sequence[Any], bool]:
+    """The records of a document that are certainly whole, and whether it is cut or damaged after them."""
     try:
-        return format.document(parse(text)[0]) or (), False
+        records = format.document(orjson.loads(raw))
+        if records and not any(isinstance(record, dict) and _inexact(record) for record in records):
+            return records, False
+    except orjson.JSONDecodeError:
+        pass
+    return _certain_records(raw.decode("utf-8", "surrogateescape"), format)
+
+
+def _certain_records(text: str, format: formats.Format) -> tuple[Sequence[Any], bool]:
+    try:
+        root, end = parse(text)
     except Unfinished as cut:
-        records = format.document(cut.root) if isinstance(cut.root, dict) else None
+        root = cut.root if isinstance(cut.root, dict) else {}
+        records = format.document(root) or ()
+        inside = next((depth for depth, piece in enumerate(reversed(cut.open)) if piece is records), None)
+        closed = inside is None and any(value is records for value in root.values())
+        return (records if closed or inside == 0 else records[:-1]), True
     except Malformed as broken:
-        return _records_of_damaged(text[: broken.at], format)
-    return (records or ())[:-1], True
+        return _certain_records(text[: broken.at], format)[0], True
+    whole = format.document(root)
+    return whole or (), whole is None or bool(text[end:].strip(" \t\r\n"))

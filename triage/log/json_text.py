@@ -59,11 +59,15 @@ def _writable(value: Any, levels: int) -> Any:
 
 
 class Unfinished(ValueError):
-    """The text stops too early and is no error so far. `root` is what was read of it."""
+    """The text stops too early and is no error so far.
 
-    def __init__(self, root: Any) -> None:
+    `root` is what was read of it; `open` are the objects and arrays that were not closed, outermost first.
+    """
+
+    def __init__(self, open: Sequence[Any]) -> None:
         super().__init__("the text stops before it is whole")
-        self.root = root
+        self.root = open[0] if open else None
+        self.open = tuple(open)
 
 
 class Malformed(ValueError):
@@ -86,7 +90,7 @@ def parse(text: str, at: int = 0) -> tuple[Any, int]:
     while True:
         at = _skip(text, at)
         if at >= len(text):
-            raise Unfinished(root)
+            raise Unfinished(stack)
         char = text[at]
         if want == "comma":
             top = stack[-1]
@@ -106,14 +110,14 @@ def parse(text: str, at: int = 0) -> tuple[Any, int]:
             if char == "}" and want == "first key":
                 at, want = at + 1, _pop(stack)
             else:
-                key, at = _string(text, at, root)
+                key, at = _string(text, at, stack)
                 want = "colon"
                 continue
         elif char == "]" and want == "first value":
             at, want = at + 1, _pop(stack)
         else:
             value, at = (
-                ({}, at + 1) if char == "{" else ([], at + 1) if char == "[" else _scalar(text, at, root)
+                ({}, at + 1) if char == "{" else ([], at + 1) if char == "[" else _scalar(text, at, stack)
             )
             if not stack:
                 root = value
@@ -140,28 +144,28 @@ def _pop(stack: list[Any]) -> str:
     return "comma"
 
 
-def _string(text: str, at: int, root: Any) -> tuple[str, int]:
+def _string(text: str, at: int, stack: Sequence[Any]) -> tuple[str, int]:
     match = _STRING.match(text, at)
     if match is None:
         cut = _CUT_STRING.match(text, at)
         if cut is not None and cut.end() == len(text):
-            raise Unfinished(root)
+            raise Unfinished(stack)
         raise Malformed(cut.end() if cut else at)
     token = match.group()
     return (json.loads(token) if "\\" in token else token[1:-1]), match.end()
 
 
-def _scalar(text: str, at: int, root: Any) -> tuple[Any, int]:
+def _scalar(text: str, at: int, stack: Sequence[Any]) -> tuple[Any, int]:
     if text[at] == '"':
-        return _string(text, at, root)
+        return _string(text, at, stack)
     for word, value in _WORDS.items():
         if text.startswith(word, at):
             return value, at + len(word)
         if len(text) - at < len(word) and word.startswith(text[at:]):
-            raise Unfinished(root)
+            raise Unfinished(stack)
     cut = _CUT_NUMBER.match(text, at)
     if cut is not None and cut.end() == len(text):
-        raise Unfinished(root)
+        raise Unfinished(stack)
     match = _NUMBER.match(text, at)
     if match is None:
         raise Malformed(at)
@@ -190,8 +194,8 @@ def starts_with(keys: Sequence[str]) -> re.Pattern[str]:
 
 def salvage(
     text: str, starts: re.Pattern[str], is_record: Callable[[Mapping[str, Any]], bool]
-) -> tuple[list[Mapping[str, Any]], list[Fragment]]:
-    """The objects of a line that can be read with certainty, and the stretches that can't.
+) -> list[Mapping[str, Any] | Fragment]:
+    """The objects of a line that can be read with certainty and the stretches that can't, in order.
 
     `starts` finds where a record may begin (`starts_with`), `is_record` tells a record of the format
     from a mere object inside one.
@@ -200,27 +204,23 @@ def salvage(
     the prefix, parsed on through it, breaks the grammar: else it may be a part of the cut record.
     The work is bounded: a few times the length of the line, however it is damaged.
     """
-    found: list[Mapping[str, Any]] = []
-    fragments: list[Fragment] = []
+    found: list[Mapping[str, Any] | Fragment] = []
     at, budget = _skip(text, 0), 4 * len(text) + 65536
     while at < len(text):
         try:
             value, end = parse(text, at)
         except Unfinished:
-            fragments.append(Fragment(at, len(text), _cut_record(text[at:], starts)))
+            found.append(Fragment(at, len(text), _cut_record(text[at:], starts)))
             break
         except Malformed as error:
             start, budget = _next_whole(text, at, error.at, budget, starts, is_record)
             cut = _cut_record(text[at:start], starts) if start < len(text) else {}
-            fragments.append(Fragment(at, start, cut))
+            found.append(Fragment(at, start, cut))
             at = start
             continue
-        if isinstance(value, dict):
-            found.append(value)
-        else:
-            fragments.append(Fragment(at, end))
+        found.append(value if isinstance(value, dict) else Fragment(at, end))
         at = _skip(text, end)
-    return found, fragments
+    return found
 
 
 def _next_whole(

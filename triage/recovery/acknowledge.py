@@ -54,15 +54,21 @@ def parse_answer(text: str, plan: Plan) -> tuple[str, str, str]:
     """Split `KEY=FINDING[:NOTE]` into key, finding and note.
 
     The key ends at the first `=` that is followed by a finding and then by `:` or the end, so ids and
-    notes may hold both signs. Raises BadAnswer, naming what would be accepted.
+    notes may hold both signs; only where the plan knows no such key is a later one tried. Raises
+    BadAnswer, naming what would be accepted.
     """
+    splits = []
     at = text.find("=")
     while at >= 0:
         finding, _, note = text[at + 1 :].partition(":")
         if finding in (*FINDINGS, DENY):
-            check_answer(plan, text[:at], finding)
-            return text[:at], finding, note
+            splits.append((text[:at], finding, note))
         at = text.find("=", at + 1)
+    if splits:
+        keys = {owed.key for owed in plan.owed}
+        split = next((split for split in splits if split[0] in keys), splits[0])
+        check_answer(plan, *split[:2])
+        return split
     raise BadAnswer(f"{text!r} is no answer: write KEY=FINDING[:NOTE], FINDING one of {', '.join(FINDINGS)}")
 
 
@@ -124,10 +130,17 @@ def found_in_words(answer: Answer) -> str:
 
 def keep_valid(answers: Mapping[str, Answer], old: Sequence[Owed], new: Sequence[Owed]) -> dict[str, Answer]:
     """The answers that still hold after a plan was rebuilt: those of entries that are still the same."""
-    known = {owed.key: _identity(owed) for owed in old}
-    same = {owed.key for owed in new if known.get(owed.key) == _identity(owed)}
+    known = {owed.key: owed for owed in old}
+    same = {owed.key for owed in new if owed.key in known and _is_same(known[owed.key], owed)}
     return {key: answer for key, answer in answers.items() if key in same}
 
 
+def _is_same(one: Owed, other: Owed) -> bool:
+    try:
+        return _identity(one) == _identity(other)
+    except RecursionError:  # arguments that are nested too deep to be compared
+        return False
+
+
 def _identity(owed: Owed) -> tuple[object, ...]:
-    return owed.risk, owed.rule, owed.name, owed.turn_line, owed.line
+    return owed.risk, owed.rule, owed.name, owed.turn_line, owed.line, owed.arguments

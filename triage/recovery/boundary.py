@@ -8,7 +8,7 @@ turn never hides an outer unknown; the others at the innermost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,9 @@ class Boundary:
 def find_boundary(state: State, judged: Sequence[tuple[Turn, Call, Judgement]]) -> Boundary:
     """The boundary of a log from what the scan left and the judgement of each owed call."""
     if not state.open_turns:
+        last = state.last_turn
+        if last is not None and last.asks and last.ended is None and last.moved_on > (last.spoke or 0):
+            return Boundary("model_attempt_open", last.moved_on)
         return Boundary("terminal", state.last.line if state.last else None)
     inner = state.open_turns[0]
     name, line, request = _across_turns(state, judged) or _innermost(inner, state, judged)
@@ -52,7 +55,7 @@ def find_boundary(state: State, judged: Sequence[tuple[Turn, Call, Judgement]]) 
         line,
         round=inner.rounds if state.has_request_headers else None,
         request_id=request.id if request else own,
-        output_tokens_reserved=reserved if isinstance(reserved, int) else None,
+        output_tokens_reserved=reserved if type(reserved) is int else None,
         input_tokens_left=left,
         command_id=request.command_id if request else None,
         deadline=inner.deadline,
@@ -66,33 +69,24 @@ def _across_turns(state: State, judged: Sequence[tuple[Turn, Call, Judgement]]) 
     for _, call, judgement in judged:
         if judgement.risk == OUTCOME_UNKNOWN:
             return "tool_open", (judgement.proof.lines or (call.line,))[0], None
-    requests = [(turn, r) for turn in state.open_turns for r in turn.loose_requests]
-    answered = _answered_calls(state)
-    for turn, request in requests:
-        if request.decision is None and (turn.line, request.call_id) not in answered:
+    owed = {call for _, call, _ in judged}
+    owners = {id(r): call for turn in state.open_turns for call in turn.calls.values() for r in call.requests}
+    requests = [(turn, r, owners.get(id(r))) for turn in state.open_turns for r in turn.loose_requests]
+    for _, request, owner in requests:
+        if request.decision is None and (owner is None or owner in owed):
             return f"awaiting_{request.kind}", request.line, request
-    for turn, request in requests:
-        if request.decided is not None and not _applied(request, turn):
-            return "resolution_pending", request.decided, request
+    for turn, request, owner in requests:
+        decided = request.decided
+        if decided is not None and not _applied(decided, turn, owner, owed):
+            return "resolution_pending", decided, request
     return None
 
 
-def _answered_calls(state: State) -> set[tuple[int, str | None]]:
-    return {
-        (turn.line, call.id)
-        for turn in state.open_turns
-        for call in turn.calls.values()
-        if call.result is not None
-    }
-
-
-def _applied(request: Request, turn: Turn) -> bool:
-    """Whether something after the decision shows that it took effect."""
-    decided = request.decided or 0
-    call = turn.calls.get(request.call_id) if request.call_id is not None else None
-    if call is None:
+def _applied(decided: int, turn: Turn, owner: Call | None, owed: Set[Call]) -> bool:
+    """Whether something after the line of a decision shows that it took effect."""
+    if owner is None:
         return turn.moved_on > decided
-    return call.result is not None or any(line > decided for line in call.dispatches)
+    return owner not in owed or any(line > decided for line in owner.dispatches)
 
 
 def _innermost(turn: Turn, state: State, judged: Sequence[tuple[Turn, Call, Judgement]]) -> Found:

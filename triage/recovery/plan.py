@@ -14,7 +14,7 @@ from triage.log.events import (
     TURN_END,
 )
 from triage.recovery.boundary import Boundary, find_boundary
-from triage.recovery.rules import OUTCOME_UNKNOWN, Asked, Judgement, Records, Risk, Rule, judge
+from triage.recovery.rules import OUTCOME_UNKNOWN, Asked, Judgement, Records, Risk, Rule, judge, unreadable
 from triage.recovery.state import Anomaly, Call, Request, State, Turn
 from triage.recovery.verdict import native_decision
 
@@ -136,9 +136,12 @@ def make_plan(state: State, records: Records) -> Plan:
     repairs: list[Repair] = []
     for turn in state.open_turns:
         for call in state.owed[turn]:
-            repairs += [_close_request(r, entries[call].key) for r in call.requests if r.decision is None]
+            open_requests = [r for r in call.requests if r.decision is None and r.id is not None]
+            repairs += [_close_request(r, entries[call].key) for r in open_requests]
             repairs.append(_result(entries[call]))
-        repairs += [_close_request(r) for r in _unclaimed(turn)]
+        if not state.owed[turn]:
+            repairs += [_carried(call) for call in turn.again]
+        repairs += [_close_request(r) for r in _unclaimed(turn, state.open_turns)]
         if not turn.implicit:
             repairs.append(_turn_end(turn))
     doubt = _doubt(state)
@@ -173,13 +176,22 @@ def _verdict(state: State, judged: Sequence[tuple[Turn, Call, Judgement]]) -> di
 
 def _keys(judged: Sequence[tuple[Turn, Call, Judgement]]) -> dict[Call, str]:
     count = Counter(call.id for _, call, _ in judged)
-    keys = {call: call.id if count[call.id] == 1 else f"{turn.seq}/{call.id}" for turn, call, _ in judged}
-    taken = Counter(keys.values())
-    # Two turns may carry one seq, and an id may look like a key: the line is unique where those are not.
-    return {
-        call: key if taken[key] == 1 else f"{turn.seq}@{turn.line}/{call.id}"
-        for (turn, call, _), key in zip(judged, keys.values(), strict=True)
-    }
+    keys = {call: call.id for _, call, _ in judged if count[call.id] == 1}
+    taken = set(keys.values())
+    # Two turns may carry one seq or share a line, and an id may look like a key: no two may be alike, or
+    # one answer would pass for two calls.
+    twice = Counter((turn.seq, call.id) for turn, call, _ in judged)
+    for turn, call, _ in judged:
+        if call in keys:
+            continue
+        key = f"{turn.seq}/{call.id}"
+        if twice[turn.seq, call.id] > 1 or key in taken:
+            key = f"{turn.seq}@{turn.line}/{call.id}"
+        while key in taken:
+            key = f"@{key}"
+        keys[call] = key
+        taken.add(key)
+    return keys
 
 
 def _owed(turn: Turn, call: Call, judgement: Judgement, key: str) -> Owed:
@@ -214,11 +226,7 @@ def _evidence(turn: Turn, call: Call, judgement: Judgement) -> tuple[Evidence, .
             found.add((request.decided, f"{request.kind} decided: {request.decision}"))
     known = {line for line, _ in found}
     found |= {(line, _AS_PROOF[judgement.rule]) for line in judgement.proof.lines if line not in known}
-    found |= {
-        (c.line, "can't be read: it may have been about this call")
-        for c in turn.corrupt
-        if c.line >= call.line and not c.harmless
-    }
+    found |= {(line, "can't be read: it may have been about this call") for line in unreadable(call, turn)}
     return tuple(Evidence(line, says) for line, says in sorted(found))
 
 
@@ -239,12 +247,14 @@ def _left(call: Call) -> Left:
         why = "recorded outside any turn, so no open turn owes it: left as it is"
     else:
         why = f"its turn (line {call.turn.line:,}) was closed, which is no crash: left as it is"
+    if call.finished is not None:
+        why += f". The log shows that it finished: {call.finished}"
     return Left(call.id, call.name, why, call.line)
 
 
-def _unclaimed(turn: Turn) -> list[Request]:
-    """Open requests of a turn that no call of it claims: they are closed before the turn."""
-    claimed = {id(r) for call in turn.calls.values() for r in call.requests}
+def _unclaimed(turn: Turn, open_turns: Sequence[Turn]) -> list[Request]:
+    """Open requests of a turn that no call of an open turn claims: they are closed before the turn."""
+    claimed = {id(r) for t in open_turns for call in t.calls.values() for r in call.requests}
     return [
         r for r in turn.loose_requests if r.decision is None and id(r) not in claimed and r.id is not None
     ]
@@ -266,6 +276,17 @@ def _result(owed: Owed) -> Repair:
         "metadata": {"synthetic": True, "risk": owed.risk, "rule": owed.rule},
     }
     return Repair(TOOL_RESULT, data, owed.key)
+
+
+def _carried(call: Call) -> Repair:
+    """The recorded result of an answered call once more: an earlier repair was cut off before it."""
+    data = {
+        "tool_call_id": call.id,
+        "name": call.name,
+        "content": f"The result of line {call.result}, once more.",
+        "metadata": {"synthetic": False, "copy_of_line": call.result},
+    }
+    return Repair(TOOL_RESULT, data)
 
 
 def _turn_end(turn: Turn) -> Repair:
@@ -300,7 +321,8 @@ def _doubt(state: State) -> str:
     if state.open_turns:
         return ""
     last = state.last_turn
-    if last is not None and last.implicit and last.may_hide is not None:
+    unended = last is not None and (last.implicit or (last.finished is not None and last.ended is None))
+    if last is not None and unended and (last.may_hide or 0) > (last.finished or 0):
         return (
             f"line {last.may_hide:,} can't be read and lies in the last turn: it may have named a call that "
             "nothing else shows"

@@ -6,6 +6,11 @@ from triage.log.events import INPUT_RESOLVED, Event
 from triage.recovery.state import Request
 
 
+def is_same(one: Request, other: Request) -> bool:
+    """Whether two requests of one id ask for the same thing: one of them was merely logged again."""
+    return (one.kind, one.call_id) == (other.kind, other.call_id)
+
+
 def inconsistencies(event: Event, request: Request, other: str | None) -> list[str]:
     """Each way in which a decision does not fit its request (the table of waiting calls)."""
     data, found = event.data, []

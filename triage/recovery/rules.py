@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from triage.log.events import STEP_START, TURN_END, TURN_START
 from triage.recovery.state import Call, Turn
 
 NOT_STARTED: Final = "tool_not_started"
@@ -141,6 +142,11 @@ def _others_were_dispatched(call: Call, turn: Turn, records: Records) -> Answer:
     barred = _barred(call, turn)
     if barred:
         return False, barred[0], barred[1]
+    moved = _cut(turn, (TURN_START, TURN_END), call.line, max(others))
+    others = [line for line in others if not moved or line < moved[0]]
+    if not others:
+        says = f"{_lines(moved)} can't be read: the dispatches after it may be another turn's"
+        return False, moved, says
     return True, others, f"this turn recorded dispatches ({_lines(others)}), and none is for this call"
 
 
@@ -162,6 +168,10 @@ def _step_closed(call: Call, turn: Turn, records: Records) -> Answer:
     barred = _barred(call, turn)
     if barred:
         return False, barred[0], barred[1]
+    moved = _cut(turn, (STEP_START,), call.line, call.step.ended)
+    if moved:
+        says = f"{_lines(moved)} can't be read: the step that closed after it may be another"
+        return False, moved, says
     steps = [call.step.line, call.step.ended]
     return True, steps, f"the step around it closed on line {call.step.ended:,}, and nothing was dispatched"
 
@@ -174,10 +184,24 @@ def _barred(call: Call, turn: Turn) -> tuple[list[int], str] | None:
     """Why no rule may call this one not started: contradictory evidence, or lines that nobody can read."""
     if call.inconsistent:
         return [line for line, _ in call.inconsistent], f"contradictory: {call.inconsistent[0][1]}"
-    unreadable = [c.line for c in turn.corrupt if c.line >= call.line and not c.harmless]
-    if unreadable:
-        return unreadable, f"{_lines(unreadable)} can't be read and may have been its dispatch or its allow"
+    lines = unreadable(call, turn)
+    if lines:
+        return lines, f"{_lines(lines)} can't be read and may have been its dispatch or its allow"
     return None
+
+
+def unreadable(call: Call, turn: Turn) -> list[int]:
+    """The lines of a turn that can't be read and may have been about this call, from its first trace on."""
+    since = min([call.line, *(request.line for request in call.requests)])
+    return [c.line for c in turn.corrupt if c.line >= since and not c.harmless]
+
+
+def _cut(turn: Turn, types: tuple[str, ...], start: int, stop: int) -> list[int]:
+    """The lines from `start` up to `stop` on which a record of one of these types is cut short.
+
+    Such a line moved no call, but what follows it may stand in another turn or step than it seems to.
+    """
+    return [c.line for c in turn.corrupt if c.type in types and start <= c.line < stop]
 
 
 def _past_the_hole(call: Call, records: Records, latest_ms: int | None, says: str) -> tuple[bool, str]:

@@ -32,7 +32,7 @@ from triage.log.events import (
     Event,
     call_id,
 )
-from triage.recovery.requests import inconsistencies
+from triage.recovery.requests import inconsistencies, is_same
 from triage.recovery.seqs import Seqs
 from triage.recovery.state import Anomaly, Call, Request, State, Step, Turn
 
@@ -61,10 +61,12 @@ class Scan:
         self._latest_ms: int | None = None
         self._last_turn: Turn | None = None
         self._last: Event | None = None
+        self._last_time: Any = None
         self._significant: Event | None = None
         self._by_id: dict[str, list[Call]] = {}
         self._requests: dict[str, tuple[Request, Call | None, Turn | None]] = {}
         self._anomalies: list[Anomaly] = []
+        self._of_last_turn: list[Anomaly] = []  # those that say nothing once another turn has begun
         self._per_code: dict[str, int] = {}
         self._corrupt: list[Corrupt] = []
         self._unknown: dict[str, int] = {}
@@ -103,6 +105,7 @@ class Scan:
         if event.type not in (EVIDENCE, SETTLE):
             self.events += 1
             self._last = event
+            self._last_time = self._last_time if event.time is None else event.time
         if event.ms is not None:
             self._latest_ms = max(event.ms, self._latest_ms or 0)
         if event.type in KNOWN_TYPES and event.type not in (STEP_END, TURN_END):
@@ -110,7 +113,7 @@ class Scan:
         handler = self._handlers.get(event.type)
         if handler is not None:
             return handler(event)
-        if event.type not in KNOWN_TYPES:
+        if event.type not in KNOWN_TYPES and not event.plain:
             self._unknown[event.type] = self._unknown.get(event.type, 0) + 1
         return 0
 
@@ -120,7 +123,8 @@ class Scan:
         self._seqs.forgive()
         _keep(self._corrupt, corrupt, KEPT_CORRUPT)
         for turn in self._open():
-            _keep(turn.corrupt, corrupt, KEPT_LINES)
+            if not corrupt.harmless or len(turn.corrupt) < KEPT_LINES:
+                _keep(turn.corrupt, corrupt, KEPT_LINES)
         if corrupt.may_name and self._last_turn is not None:
             self._last_turn.may_hide = corrupt.line
 
@@ -149,7 +153,8 @@ class Scan:
         strays = {
             call
             for turn in open_turns
-            for id, line in turn.early_results.items()
+            for id, lines in turn.early_results.items()
+            for line in lines
             if (call := self._latest(id, line)) is not None
         }
         waiting = [
@@ -172,15 +177,16 @@ class Scan:
         }
         left = [c for c in waiting if c.settled is not None or c.turn is None or c.turn.ended is not None]
         return State(
-            open_turns=tuple(turn for turn in open_turns if owed[turn] or not turn.implicit),
+            open_turns=tuple(t for t in open_turns if owed[t] or t.again or not t.closes_itself),
             owed=owed,
             left=tuple(sorted(left, key=lambda c: (c.line, c.order))),
-            anomalies=(*self._anomalies, *counted, *unknown, *self._seqs.missing()),
+            anomalies=(*self._anomalies, *self._of_last_turn, *counted, *unknown, *self._seqs.missing()),
             corrupt=tuple(self._corrupt),
             events=self.events,
             next_seq=self._seqs.next(self.events),
             has_request_headers=self._headers,
             last=self._last,
+            last_time=self._last_time,
             significant=self._significant,
             latest_ms=self._latest_ms,
             last_turn=self._last_turn,
@@ -199,12 +205,15 @@ class Scan:
             id=call_id(event.data, "turn_id", "turnId"),
             lane=event.lane,
             implicit=event.data.get("implicit") is True,
+            asks=event.data.get("asks") is True,
+            moved_on=event.line,
         )
         turns = self._lane.turns
         closed = self._end(turns.pop(), event.line) if turns and turns[-1].implicit else 0
         turns.append(turn)
-        if not event.lane:
+        if not event.lane or self._last_turn is None or self._last_turn.lane:
             self._last_turn = turn
+            self._of_last_turn.clear()
         return closed
 
     def _turn_end(self, event: Event) -> int:
@@ -215,8 +224,9 @@ class Scan:
 
     def _end(self, turn: Turn, line: int) -> int:
         turn.ended = line
-        for id, line in turn.early_results.items():
-            self._answer(self._latest(id, line), line)
+        for id, results in turn.early_results.items():
+            for result in results:
+                self._answer(self._latest(id, result), result)
         for id in turn.requests:
             self._requests.pop(id, None)
         for call in turn.calls.values():
@@ -303,7 +313,8 @@ class Scan:
             call.dispatches.extend(turn.dispatches.get(id, ()))
             for request in turn.early_requests.pop(id, ()):
                 self._attach(request, call)
-            self._answer(call, turn.early_results.pop(id, None))
+            call.inconsistent.extend(turn.early_contradictions.pop(id, ()))
+            self._answer(call, next(iter(turn.early_results.pop(id, ())), None))
         return call
 
     def _tool_call(self, event: Event) -> int:
@@ -320,6 +331,10 @@ class Scan:
         if call is None:
             call = self._name(event, id, event.data)
             call.by_dispatch = True
+        for request in call.requests:
+            if request.decision is None:
+                says = f"request {request.id!r} is still pending, and its call was dispatched"
+                self._contradict(event, call, says)
         _keep(call.dispatches, event.line, KEPT_LINES)
         if turn:
             _keep(turn.dispatches.setdefault(id, []), event.line, KEPT_LINES)
@@ -343,7 +358,7 @@ class Scan:
             return 0
         call = (turn.calls if turn else self._lane.outside).get(id)
         if call is None and turn is not None:
-            turn.early_results.setdefault(id, event.line)
+            _keep(turn.early_results.setdefault(id, []), event.line, KEPT_LINES)
             return 0
         if call is None:
             call = self._latest(id, event.line)
@@ -372,7 +387,7 @@ class Scan:
             return
         at = calls.index(call)
         for older in calls[:at]:
-            older.shadowed = True
+            older.shadowed = min(older.shadowed or call.line, call.line)
         del calls[at]
         if not calls:
             del self._by_id[call.id]
@@ -384,19 +399,27 @@ class Scan:
         """The latest call with this id that was seen up to `line`; None where it was answered and dropped."""
         for call in reversed(self._by_id.get(id, ())):
             if call.line <= line:
-                return None if call.shadowed else call
+                return None if call.shadowed is not None and call.shadowed <= line else call
         return None
 
     # ---- what a format knows besides
 
     def _evidence(self, event: Event) -> int:
         data, says = event.data, str(event.data.get("says", ""))
-        if "anomaly" in data:
+        if "anomaly" in data and data.get("last_turn") is True:
+            _keep(self._of_last_turn, Anomaly(str(data["anomaly"]), event.line, says), KEPT_PER_CODE)
+        elif "anomaly" in data:
             self.anomaly(str(data["anomaly"]), event.line, says)
+        if "turn_finished" in data and self._lane.turns:
+            self._lane.turns[-1].finished = event.line if data["turn_finished"] else None
         id = call_id(data)
         call = None if id is None else self._call_here(id) or self._latest(id, event.line)
+        if call is not None and "again" in data:
+            call.again = data["again"] is True
         if call is None or call.result is not None:
             return 0
+        if call.notes and call.notes[-1][0] == data.get("instead"):
+            call.notes.pop()
         _keep(call.notes, (event.line, says), KEPT_LINES)
         stage = data.get("stage")
         if stage == DISPATCHED:
@@ -416,6 +439,7 @@ class Scan:
         only, says = call_id(event.data), str(event.data.get("says", ""))
         calls = [c for turn in self._lane.turns for c in turn.calls.values()]
         for call in (*calls, *self._lane.outside.values()):
+            call.again = call.again and only not in (None, call.id)
             if call.owes and only in (None, call.id):
                 call.settled = says
         return 0
@@ -440,9 +464,16 @@ class Scan:
         id, asked_by = call_id(data, "request_id"), call_id(data, "tool_call_id")
         request = Request(id, kind, event.line, says if isinstance(says, str) else "", asked_by)
         known = self._requests.get(id) if id is not None else None
-        if known is not None and known[0].decision is not None:
-            self._contradict(event, known[1], f"request {id!r} is opened again after it was decided")
         call = self._call_here(asked_by)
+        if known is not None and known[0].decision is not None:
+            says = f"request {id!r} is opened again after it was decided"
+            self._contradict(event, known[1], says, known[0])
+        elif known is not None and is_same(known[0], request) and (known[1] or known[2]) is (call or turn):
+            return 0  # logged again
+        elif known is not None and known[2] in self._lane.turns:
+            says = f"request {id!r} is opened again, and for something else; first on line {known[0].line:,}"
+            self._contradict(event, known[1], says, known[0])
+            self._contradict(event, call, says, request)
         if id is not None:
             self._requests[id] = (request, call, turn)
         if turn is not None:
@@ -457,6 +488,7 @@ class Scan:
 
     def _attach(self, request: Request, call: Call) -> None:
         call.requests.append(request)
+        call.inconsistent.extend(request.inconsistent)
         if request.id is not None and request.id in self._requests:
             self._requests[request.id] = (request, call, call.turn)
 
@@ -472,11 +504,15 @@ class Scan:
         known = self._requests.get(id) if id is not None else None
         if known is None:
             says = f"a decision for request {id!r}, which was never opened"
-            self._contradict(event, self._call_here(other), says)
+            call = self._call_here(other)
+            self._contradict(event, call, says)
+            if call is None and other is not None and self._lane.turns:
+                early = self._lane.turns[-1].early_contradictions.setdefault(other, [])
+                _keep(early, (event.line, says), KEPT_LINES)
             return 0
         request, call, _ = known
         for says in inconsistencies(event, request, other):
-            self._contradict(event, call, says)
+            self._contradict(event, call, says, request)
             if other is not None and call is not None and other != call.id:
                 self._contradict(event, self._call_here(other), says)
         if request.decision is None:
@@ -487,15 +523,23 @@ class Scan:
                 request.decision = "answered"
         return 0
 
-    def _contradict(self, event: Event, call: Call | None, says: str) -> None:
-        """Evidence that can't be right makes its call unknown, or each waiting call where it names none."""
+    def _contradict(self, event: Event, call: Call | None, says: str, request: Request | None = None) -> None:
+        """Evidence that can't be right makes its call unknown, or each waiting call where it names none.
+
+        `request` carries it to the call that it turns out to be for.
+        """
         self.anomaly("inconsistent_approval", event.line, says)
         if call is not None:
-            call.inconsistent.append((event.line, says))
-        elif self._lane.turns:
+            _keep(call.inconsistent, (event.line, says), KEPT_LINES)
+            return
+        early = [request] if request is not None else []
+        if self._lane.turns:
+            early += [r for requests in self._lane.turns[-1].early_requests.values() for r in requests]
             for waiting in self._lane.turns[-1].calls.values():
                 if waiting.result is None:
-                    waiting.inconsistent.append((event.line, says))
+                    _keep(waiting.inconsistent, (event.line, says), KEPT_LINES)
+        for asked in early:
+            _keep(asked.inconsistent, (event.line, says), KEPT_LINES)
 
 
 def _keep(kept: list[Any], item: Any, limit: int) -> None:

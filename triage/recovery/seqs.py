@@ -22,8 +22,13 @@ class Seqs:
         seq, previous = event.seq, self._previous
         if seq is None:
             event.seq = index
+            if event.part:
+                return None
             self._missing += 1
             self._first_missing = self._first_missing or event.line
+            self._previous = None if previous is None else previous + 1
+            return None
+        if event.part:
             return None
         if seq <= LARGEST_SEQ:
             self._largest = max(self._largest, seq)

@@ -30,6 +30,7 @@ class Request:
     decision: str | None = None  # "allow", "deny" or "answered"
     decided: int | None = None  # line
     command_id: str | None = None
+    inconsistent: list[tuple[int, str]] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +65,8 @@ class Call:
     gate: int | None = None  # line of the gate that it stands before
     finished: str | None = None  # its outcome, where the log has it and only the result was lost
     settled: str | None = None  # why it owes nothing although it has no result
-    shadowed: bool = False
+    again: bool = False  # its result has to be carried once more: an earlier repair was cut off before it
+    shadowed: int | None = None  # first line of a later call of this id that was answered and dropped
 
     @property
     def owes(self) -> bool:
@@ -82,14 +84,17 @@ class Turn:
     id: str | None = None
     lane: str = ""
     implicit: bool = False  # its format records no turn ends: it is open only while it owes
+    asks: bool = False  # a prompt or a result at its end means that the model had been asked
+    finished: int | None = None  # line of its last word, where it lacks nothing but its end
     ended: int | None = None  # line
     steps: int = 0
     may_hide: int | None = None  # line that can't be read and may have named a call
     calls: dict[str, Call] = field(default_factory=dict)
     dispatches: dict[str, list[int]] = field(default_factory=dict)
     nameless_dispatches: list[int] = field(default_factory=list)
-    early_results: dict[str, int] = field(default_factory=dict)
+    early_results: dict[str, list[int]] = field(default_factory=dict)
     early_requests: dict[str, list[Request]] = field(default_factory=dict)
+    early_contradictions: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     corrupt: list[Corrupt] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     loose_requests: list[Request] = field(default_factory=list)
@@ -101,6 +106,16 @@ class Turn:
     input_tokens: int = 0
     max_input_tokens: int | None = None
     deadline: Any = None
+
+    @property
+    def closes_itself(self) -> bool:
+        """Whether it needs no end record: it is open only while it owes."""
+        return self.implicit or self.finished is not None
+
+    @property
+    def again(self) -> tuple[Call, ...]:
+        """The answered calls whose result still has to be carried once more by a repair."""
+        return tuple(call for call in self.calls.values() if call.again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +131,7 @@ class State:
     next_seq: int
     has_request_headers: bool
     last: Event | None
+    last_time: Any  # the time of the last event that carries one
     significant: Event | None  # the last one that neither ends something nor is unknown
     latest_ms: int | None  # the latest time of any event, where the format gives times in ms
     last_turn: Turn | None  # the turn that was opened last in the main lane, open or not

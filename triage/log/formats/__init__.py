@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from triage.log.events import Event
-from triage.log.formats import native
+from triage.log.formats import codex, klbr, maka, native
 from triage.recovery.plan import Plan, Refusal, Repair
 from triage.recovery.rules import Records
+from triage.recovery.state import State
 
 Record = Mapping[str, Any]
 
@@ -66,7 +67,49 @@ class Format(Protocol):
         """
 
 
-FORMATS: tuple[Format, ...] = (native,)
+@runtime_checkable
+class IsFolder(Protocol):
+    """A format whose log is a folder with an events file in it."""
+
+    def events_file(self, path: str) -> str | None:
+        """The events file, which may be missing, where `path` names such a folder or that file."""
+
+
+@runtime_checkable
+class ReadsBeside(Protocol):
+    """A decoder of a log whose parts lie in several files."""
+
+    def read_beside(self, path: str) -> None:
+        """Read what lies beside the log at `path`, before its first record. Raises nothing."""
+
+
+@runtime_checkable
+class TakesFrames(Protocol):
+    """A format whose agent writes compressed logs itself, frame after frame, and reads one more."""
+
+    def frame(self, text: bytes) -> bytes:
+        """The bytes of one frame that holds a text. Raises ImportError without the package."""
+
+
+@runtime_checkable
+class HasLocks(Protocol):
+    """A decoder of a log whose agent holds lock files of its own while it lives."""
+
+    def locks(self, path: str) -> Sequence[str]:
+        """Where those of the log at `path` lie, whether they exist or not."""
+
+
+@runtime_checkable
+class Completes(Protocol):
+    """A decoder of a log that says more of the run as a whole than its events do."""
+
+    def complete(self, plan: Plan, state: State) -> Plan:
+        """The plan with what the run's own records say: its verdict, its boundary, its refusal."""
+
+
+FORMATS: tuple[Format, ...] = (native, codex, klbr, maka)
+
+_FOLDERS = tuple((format, format) for format in FORMATS if isinstance(format, IsFolder))
 
 
 def recognise(records: Sequence[Record]) -> Format | None:
@@ -75,3 +118,12 @@ def recognise(records: Sequence[Record]) -> Format | None:
         if any(format.recognise(record) for record in records):
             return format
     return None
+
+
+def locate(path: str) -> tuple[str, Format | None]:
+    """The events file of the log that `path` names, and its format where that is known from the place."""
+    for format, folder in _FOLDERS:
+        found = folder.events_file(path)
+        if found is not None:
+            return found, format
+    return path, None

@@ -24,7 +24,7 @@ from triage.recovery.seqs import LARGEST_SEQ
 
 NAME = "native"
 RECORDS = Records(dispatches="all", step_ends=True)
-FIRST_KEYS = ("seq", "type", "time", "data")
+FIRST_KEYS: tuple[str, ...] = ("seq", "type", "time", "data")
 
 _MOVES_A_CALL = {
     TOOL_CALL,
@@ -47,7 +47,7 @@ def recognise(record: Mapping[str, Any]) -> bool:
 def weigh(record: Mapping[str, Any]) -> tuple[bool, bool, bool]:
     """What a cut record may have been: (moved no call, may name a call, may open a turn)."""
     type = record.get("type")
-    if type not in KNOWN_TYPES:
+    if not isinstance(type, str) or type not in KNOWN_TYPES:
         return False, True, True
     return type not in _MOVES_A_CALL, type in (ASSISTANT_MESSAGE, TOOL_CALL), type == TURN_START
 

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
-from triage import contract
+from triage import contract, draft
+from triage.commands import CLEAN, REFUSED, UNREADABLE, USAGE, fail, login, note, parser, show, show_json
 from triage.log.append import Applied, Refused, moved, utc_now
 from triage.log.journal import Base, Unreadable
-from triage.log.json_text import dumps
 from triage.recovery.acknowledge import Answer, BadAnswer, Unanswered, parse_answer
 from triage.recovery.plan import Plan, Refusal
 from triage.session import Session, open_session
 from triage.text import clean
-from triage.words import acks_in_words, size_in_words
+from triage.words import acks_in_words, applied_in_words
 
-CLEAN, USAGE, UNREADABLE, REFUSED = 0, 2, 3, 4
+
+def run(arguments: Sequence[str]) -> int:
+    """The command with its arguments. Returns the exit code."""
+    options_of = parser(
+        "triage apply",
+        "Append the planned repair. Every unknown outcome needs an answer of its own.",
+        epilog="FINDING: ran, did-not-run or could-not-tell; for a waiting call: deny",
+    )
+    options_of.add_argument("log", metavar="LOG")
+    options_of.add_argument("--ack", action="append", default=[], metavar="KEY=FINDING[:NOTE]")
+    options_of.add_argument(
+        "--operator", default="", metavar="NAME", help="who answers (default: login name)"
+    )
+    options_of.add_argument("--plan", metavar="FILE", help="append only if the log is still as in this plan")
+    options_of.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    options = options_of.parse_args(arguments)
+    operator = options.operator or login()
+    return apply(options.log, options.ack, operator=operator, plan_file=options.plan, json=options.json)
 
 
 def apply(path: str, acks: Sequence[str], *, operator: str, plan_file: str | None, json: bool) -> int:
@@ -30,28 +46,39 @@ def apply(path: str, acks: Sequence[str], *, operator: str, plan_file: str | Non
     try:
         planned = _read_plan(plan_file) if plan_file is not None else None
     except (OSError, ValueError) as error:
-        return _say(f"{plan_file} is no plan: {_reason(error)}", USAGE)
+        return fail(f"{plan_file} is no plan: {_reason(error)}", USAGE)
     try:
         session = open_session(path)
     except Unreadable as error:
-        return _say(str(error), UNREADABLE)
+        return fail(str(error), UNREADABLE)
     try:
         if planned is not None and planned[0] != session.journal.base:
             return _other_base(session, *planned, json=json)
         if not session.plan.repairs:
             return _nothing(session, json)
         answers = _answers(acks, session.plan, operator)
+        warns = session.activity().warns
         applied = session.apply(answers)
     except BadAnswer as error:
-        return _say(str(error), USAGE)
+        return fail(str(error), USAGE)
     except Unanswered as error:
         return _unanswered(session, error, json)
     except Refused as error:
         return _refuse(path, error.refusal, json)
     except Unreadable as error:
-        return _say(str(error), UNREADABLE)
+        return fail(str(error), UNREADABLE)
+    if warns:
+        note(f"{path}: {warns}")
+    _forget_drafts(session)
     _report(session, applied, answers, json)
     return CLEAN
+
+
+def _forget_drafts(session: Session) -> None:
+    try:
+        draft.drop(session)
+    except OSError as error:
+        note(f"the draft of this log could not be removed: {error.strerror}")
 
 
 def _read_plan(plan_file: str) -> tuple[Base, list[Any]]:
@@ -85,14 +112,16 @@ def _answers(acks: Sequence[str], plan: Plan, operator: str) -> dict[str, Answer
 def _nothing(session: Session, json: bool) -> int:
     size = session.journal.size
     if json:
-        _print(dumps(contract.applied_row(session.path, Applied((), 0, b"", size, size), {})))
+        show_json(contract.applied_row(session.path, Applied((), 0, b"", size, size), {}))
     else:
-        _print(f"{clean(session.path)}: nothing to repair, nothing written")
+        show(f"{clean(session.path)}: nothing to repair, nothing written")
     return CLEAN
 
 
 def _unanswered(session: Session, error: Unanswered, json: bool) -> int:
     keys = acks_in_words([o for o in session.plan.owed if o.key in error.missing])
+    for kept in draft.load(session):
+        note(f"{kept.operator} answered {', '.join(kept.answers)} at {kept.at} and did not apply it")
     refusal = Refusal(
         "unacknowledged",
         f"{session.path}: {error}; nothing was written. Check each one, then add {keys}",
@@ -105,36 +134,18 @@ def _unanswered(session: Session, error: Unanswered, json: bool) -> int:
 
 def _refuse(path: str, refusal: Refusal, json: bool, missing: tuple[str, ...] = ()) -> int:
     if json:
-        _print(dumps(contract.refusal_row(path, refusal, missing)))
-    return _say(refusal.says, REFUSED)
+        show_json(contract.refusal_row(path, refusal, missing))
+    return fail(refusal.says, REFUSED)
 
 
 def _report(session: Session, applied: Applied, answers: dict[str, Answer], json: bool) -> None:
     row = contract.applied_row(session.path, applied, answers)
     if json:
-        _print(dumps(row))
+        show_json(row)
         return
-    _print(applied_in_words(session.path, applied))
+    line = applied_in_words(session.path, len(applied.repairs), len(applied.text), applied.first_line)
+    show(clean(line))
     for entry in row["appended"]:
         found = entry["finding"] or "no answer needed"
         call = f"  {entry['tool_call_id']}  {entry['risk']}  {found}" if entry["tool_call_id"] else ""
-        _print(clean(f"  line {entry['line']:,}  {entry['type']}{call}"))
-
-
-def applied_in_words(path: str, applied: Applied) -> str:
-    """One line on what an append did: `log.jsonl: appended 4 records (812 bytes) …`."""
-    count = len(applied.repairs)
-    return clean(
-        f"{path}: appended {count} {'record' if count == 1 else 'records'} "
-        f"({size_in_words(len(applied.text))}) from line {applied.first_line:,} on; the log is clean now"
-    )
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(text + "\n")
-
-
-def _say(says: str, code: int) -> int:
-    sys.stdout.flush()
-    sys.stderr.write(f"triage: {clean(says)}\n")
-    return code
+        show(clean(f"  line {entry['line']:,}  {entry['type']}{call}"))

@@ -1,0 +1,1 @@
+"""The screens. They show what the core decided and decide nothing themselves."""

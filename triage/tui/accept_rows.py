@@ -1,0 +1,120 @@
+"""The rows of the accept screen: what would be appended, and each question with its answer."""
+
+from __future__ import annotations
+
+from triage.recovery.acknowledge import Answer
+from triage.recovery.plan import Owed
+from triage.text import clean
+from triage.tui.desk import Desk
+from triage.tui.owed_rows import ORDER
+from triage.tui.row import Row, Span, row, wrap
+from triage.tui.rows import Fixed
+from triage.tui.short import arguments_in_short
+from triage.tui.theme import LABEL_STYLES
+from triage.words import GLYPHS, RISKS, counted, size_in_words
+
+BOXES = {"": "[   ]", "ran": "[ran]", "did-not-run": "[not]", "could-not-tell": "[ ? ]", "deny": "[deny]"}
+FOUND = {
+    "ran": "it ran",
+    "did-not-run": "it did not run",
+    "could-not-tell": "could not tell",
+    "deny": "denied: closing it denies the request",
+}
+INDENT = "        "
+
+
+class AcceptRows(Fixed):
+    """The screen's text as a source of rows; `entries` says which owed call stands on a row.
+
+    `notice` are sentences about an append that was refused.
+    """
+
+    def __init__(self, desk: Desk, size: int, notice: list[str], width: int) -> None:
+        self.entries: dict[int, Owed] = {}
+        self._rows_so_far: list[Row] = []
+        plan = desk.plan
+        self._sentences(desk, size, notice, width)
+        asked = sorted(desk.asked, key=lambda owed: ORDER.index(owed.label))
+        for owed in asked:
+            self._entry(owed, desk.answers.get(owed.key), desk.notes.get(owed.key, ""), width)
+        rest = [owed for owed in plan.owed if not owed.needs_acknowledgement]
+        self._add(
+            row(("Also appended (no answer needed)" if asked else "Appended (no answer needed)", "title"))
+        )
+        for owed in rest:
+            self._plain(owed)
+        self._closings(desk)
+        super().__init__(self._rows_so_far, frozenset(self.entries) or None)
+
+    def index_of(self, key: str) -> int | None:
+        """The row of the entry with a key."""
+        return next((at for at, owed in self.entries.items() if owed.key == key), None)
+
+    def _add(self, *rows: Row) -> None:
+        self._rows_so_far.extend(rows)
+
+    def _sentences(self, desk: Desk, size: int, notice: list[str], width: int) -> None:
+        plan = desk.plan
+        for text in notice:
+            self._add(*wrap([("✖ ", "bad"), (clean(text), "bad")], width, 2))
+        if plan.refusal is not None:
+            says = f"CAN'T BE APPENDED: {plan.refusal.says}"
+            self._add(*wrap([("✖ ", "bad"), (clean(says), "bad")], width, 2))
+            what = (
+                "Y copies the summary, x on the main screen exports the plan: hand them to the log's owner."
+            )
+            self._add(*wrap([("  ", "text"), (what, "text")], width, 2))
+        count = counted(len(plan.repairs), "record")
+        after = f"after line {desk.session.journal.lines:,}"
+        says = f"Appends {count} ({size_in_words(size)}) {after}. Nothing is rewritten."
+        self._add(*wrap([(says, "head")], width))
+        labels = {owed.label for owed in plan.owed if owed.needs_acknowledgement}
+        for label in ("UNKNOWN", "WAITING"):
+            if label in labels:
+                self._add(*wrap([(RISKS[label], "text")], width))
+        warning = plan.doubt or desk.session.corrupt_in_the_way
+        if warning:
+            self._add(*wrap([("! ", "unknown"), (clean(warning), "unknown")], width, 2))
+
+    def _entry(self, owed: Owed, answer: Answer | None, note: str, width: int) -> None:
+        self.entries[len(self._rows_so_far)] = owed
+        style = LABEL_STYLES[owed.label]
+        box: Span = (f"{BOXES[answer.finding if answer else '']:<6} ", "key" if answer else "head")
+        self._add(Row((box, *_call(owed, style)), ((f"rule {owed.rule}", "dim"),)))
+        self._add(*wrap([(INDENT, "text"), (clean(owed.why), "dim")], width, len(INDENT)))
+        if answer is not None:
+            who = f" ({clean(answer.operator, limit=30)})" if answer.operator else ""
+            found: list[Span] = [
+                (INDENT, "text"),
+                ("found: ", "dim"),
+                (FOUND[answer.finding], "head"),
+                (who, "dim"),
+            ]
+            self._add(Row(tuple(found)))
+        if note:
+            self._add(*wrap([(INDENT, "text"), ("note: ", "dim"), (clean(note), "text")], width, len(INDENT)))
+
+    def _plain(self, owed: Owed) -> None:
+        self.entries[len(self._rows_so_far)] = owed
+        spans = (("       ", "text"), *_call(owed, LABEL_STYLES[owed.label]))
+        self._add(Row(spans, ((f"rule {owed.rule}", "dim"),)))
+
+    def _closings(self, desk: Desk) -> None:
+        """What is appended besides the results: decisions of open requests, ends of turns."""
+        for repair in desk.plan.repairs:
+            if repair.type == "tool_result":
+                continue
+            data = repair.data
+            about = f"turn {data['turn']}" if "turn" in data else data.get("request_id") or ""
+            what = data.get("reason") or data.get("decision") or ("no value" if "value" in data else "")
+            says = clean(f"{repair.type}  {about}  {what}", limit=120)
+            self._add(row(("       + ", "dim"), (says, "dim")))
+
+
+def _call(owed: Owed, style: str) -> tuple[Span, ...]:
+    return (
+        (f"{GLYPHS[owed.label]} ", style),
+        (f"{clean(owed.key, limit=28)}  ", "text"),
+        (f"{clean(owed.name or '(no name)', limit=20)}  ", "head"),
+        (arguments_in_short(owed.arguments), "dim"),
+    )

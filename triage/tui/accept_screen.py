@@ -1,0 +1,330 @@
+"""The accept screen: one answer at a time, and an append that stays locked until each one is given.
+
+The gate itself is in the core; this screen shows it and asks it.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.message import Message
+
+from triage.log.journal import Unreadable
+from triage.recovery.acknowledge import DENY, Answer, BadAnswer, Unanswered, findings_for
+from triage.recovery.plan import Owed
+from triage.session import Applied, Refused, Session, open_session
+from triage.text import clean
+from triage.tui.accept_rows import FOUND, AcceptRows
+from triage.tui.calls import Calls
+from triage.tui.choice import Choice, ChoiceScreen
+from triage.tui.desk import Desk
+from triage.tui.done_screen import DoneScreen, applied_in_words
+from triage.tui.evidence import Evidence, Subject
+from triage.tui.keybar import KeyBar
+from triage.tui.keys import ANSWERS, Command, bindings
+from triage.tui.pane import Pane
+from triage.tui.preview import preview, preview_paper
+from triage.tui.prompt import Prompt
+from triage.tui.rows import EDGES, Rows
+from triage.tui.text_screen import EvidenceScreen, TextScreen
+from triage.tui.timeline import key
+from triage.tui.view import View
+from triage.words import counted
+
+MAYBE_WRITTEN = ("write_failed", "not_synced", "read_back")  # refusals after the writing began
+
+
+class Ended(Message):
+    """An append came to its end: what was written, or why nothing was, and the log read again."""
+
+    def __init__(self, outcome: Applied | Exception, session: Session | Unreadable | None) -> None:
+        super().__init__()
+        self.outcome = outcome
+        self.session = session
+
+
+class AcceptScreen(View[bool]):
+    """Asks for the answers and appends. Its result says whether the desk has another session now."""
+
+    COMMANDS_HERE: ClassVar[tuple[Command, ...]] = ANSWERS
+    TITLE_HERE = "accept"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(ANSWERS)]
+
+    def __init__(self, desk: Desk, evidence: Evidence) -> None:
+        super().__init__(desk)
+        self._writer = evidence
+        self._notice: list[str] = []
+        self._appending = False
+        self._renewed = False
+        self._pane = Pane(Rows(), footed=True, id="accept")
+
+    def compose(self) -> ComposeResult:
+        yield self._pane
+        yield KeyBar(ANSWERS, self._locked, most=2)
+
+    def on_mount(self) -> None:
+        self._rows.focus()
+        self._fill(self._first())
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._fill, None)
+
+    @property
+    def _rows(self) -> Rows:
+        return self._pane.rows
+
+    # ---- what is shown
+
+    def _fill(self, entry: str | None) -> None:
+        """Show the plan and the answers, with the cursor on the entry of a key (None: where it is)."""
+        entry = entry or (self._owed.key if self._owed else None)
+        source = AcceptRows(
+            self.desk, len(preview(self.desk)), self._notice, max(20, self._rows.size.width - EDGES)
+        )
+        at = source.index_of(entry) if entry else None
+        if at is None:
+            at = next(iter(source.entries), 0)
+        top = self._rows.top if self._rows.size.height and isinstance(self._rows.source, AcceptRows) else 0
+        self._rows.show(source, at, top=top)
+        name = clean(self.desk.session.path.rpartition("/")[2], limit=40)
+        self._pane.label((("accept", "title"),), ((name, "dim"),), self._state())
+        for bar in self.query(KeyBar):
+            bar.refresh()
+
+    def _state(self) -> tuple[tuple[str, str], ...]:
+        asked, missing = len(self.desk.asked), len(self.desk.missing)
+        if self._appending:
+            return (("appending…", "unknown"),)
+        if self.desk.plan.refusal is not None:
+            return (("append is locked: this log can't be appended to", "bad"),)
+        given = f"{asked - missing} of {asked} answered" if asked else "nothing needs an answer"
+        if missing:
+            return ((f"{given} · append is locked", "unknown"),)
+        return ((f"{given} · A appends", "title"),)
+
+    def _locked(self) -> dict[str, str]:
+        locked = {"append": "locked"} if self._why_locked() else {}
+        owed = self._owed
+        if owed is None or not owed.needs_acknowledgement:
+            return {
+                **locked,
+                **{f"answer('{finding}')": "" for finding in ("ran", "did-not-run", "could-not-tell")},
+            }
+        if findings_for(owed) == (DENY,):
+            return {
+                **locked,
+                "answer('ran')": "",
+                "answer('could-not-tell')": "",
+                "answer('did-not-run')": "deny",
+            }
+        return locked
+
+    def _why_locked(self) -> str:
+        """Why A does nothing now, or ""."""
+        plan, missing = self.desk.plan, self.desk.missing
+        if self._appending:
+            return "the append is under way"
+        if plan.refusal is not None:
+            return plan.refusal.says
+        if missing:
+            return f"{counted(len(missing), 'answer')} still missing: n goes to the next"
+        return "" if plan.repairs else "nothing to append"
+
+    # ---- where we are
+
+    @property
+    def _owed(self) -> Owed | None:
+        """The entry under the cursor."""
+        source = self._rows.source
+        return source.entries.get(self._rows.cursor) if isinstance(source, AcceptRows) else None
+
+    def _first(self) -> str | None:
+        """The first entry without an answer, in the order of the screen; else the first."""
+        source = AcceptRows(self.desk, 0, [], 80)
+        missing = self.desk.missing
+        return next((owed.key for owed in source.entries.values() if owed.key in missing), None)
+
+    def subject(self) -> Subject | None:
+        owed = self._owed
+        return Subject(key(owed.line), owed) if owed else None
+
+    def evidence(self) -> Evidence | None:
+        return self._writer
+
+    def on_rows_moved(self) -> None:
+        for bar in self.query(KeyBar):
+            bar.refresh()
+
+    def action_next(self, step: int) -> None:
+        source, missing = self._rows.source, self.desk.missing
+        if not isinstance(source, AcceptRows):
+            return
+        open_rows = [at for at, owed in source.entries.items() if owed.key in missing]
+        if not open_rows:
+            self.say("every answer is given: A appends" if not self._why_locked() else self._why_locked())
+            return
+        here = self._rows.cursor
+        ahead = [at for at in open_rows if (at > here if step > 0 else at < here)]
+        around = open_rows if step > 0 else open_rows[::-1]
+        self._rows.move_to((ahead if step > 0 else ahead[::-1] or around)[0] if ahead else around[0])
+
+    def on_rows_opened(self) -> None:
+        subject = self.subject()
+        if subject is not None:
+            self.app.push_screen(EvidenceScreen(self.desk, self._writer, subject, self._step))
+
+    def _step(self, step: int) -> Subject | None:
+        self.action_next(step)
+        return self.subject()
+
+    # ---- answers
+
+    def action_answer(self, finding: str) -> None:
+        owed = self._owed
+        if owed is None or self._appending:
+            return
+        if not owed.needs_acknowledgement:
+            self.say("no answer needed here: this call did not run")
+            return
+        if findings_for(owed) == (DENY,):
+            if finding != "did-not-run":
+                self.say(
+                    "this call waits for a person, it did not run: D denies the request, nothing else fits"
+                )
+                return
+            finding = DENY
+        self.desk.answer(owed, finding)
+        self._changed(owed)
+        left = len(self.desk.missing)
+        then = f"{counted(left, 'answer')} to go: n" if left else "every answer is given: A appends"
+        self.say(f"{clean(owed.key, limit=40)}: {FOUND[finding]} · {then}")
+
+    def action_comment(self) -> None:
+        owed = self._owed
+        if owed is None or not owed.needs_acknowledgement:
+            self.say("notes belong to an answer: none is needed here")
+            return
+        self.mount(
+            Prompt("note", f"note on {clean(owed.key, limit=24)}", clean(self.desk.notes.get(owed.key, "")))
+        )
+
+    def on_prompt_answered(self, event: Prompt.Answered) -> None:
+        self._rows.focus()
+        owed = self._owed
+        if event.value is None or owed is None:
+            return
+        self.desk.note(owed, event.value.strip())
+        self._changed(owed)
+
+    def _changed(self, owed: Owed) -> None:
+        self._notice = []
+        self._fill(owed.key)
+        self.desk.keep()
+
+    # ---- the append
+
+    def action_preview(self) -> None:
+        self.app.push_screen(TextScreen(self.desk, "preview of the append", preview_paper(self.desk)))
+
+    def action_append(self) -> None:
+        why = self._why_locked()
+        if why:
+            self.say(f"append is locked: {why}", bad=True)
+            return
+        self._appending = True
+        self._fill(None)
+        session, answers = self.desk.session, dict(self.desk.answers)
+
+        def work() -> None:
+            self.post_message(_append(session, answers))
+
+        self.run_worker(work, thread=True, exclusive=True, group="append")
+
+    def on_ended(self, event: Ended) -> None:
+        self._appending = False
+        if isinstance(event.outcome, Applied):
+            self._done(event.outcome, event.session)
+        else:
+            self._refused(event.outcome, event.session)
+
+    def _done(self, applied: Applied, session: Session | Unreadable | None) -> None:
+        self.desk.said = applied_in_words(self.desk.session.path, applied, session)
+        answers = dict(self.desk.answers)
+        if isinstance(session, Session):
+            self.desk.renew(session)
+        self.desk.answers, self.desk.notes = {}, {}
+        self.desk.keep()
+        self.dismiss(True)
+        self.app.push_screen(DoneScreen(self.desk, applied, answers, session))
+
+    def _refused(self, error: Exception, session: Session | Unreadable | None) -> None:
+        """Nothing was appended: say why; where the log moved, go on with the plan of what it is now."""
+        self._notice = [f"{_what_happened(error)}: {error}"]
+        if isinstance(session, Session):
+            before = len(self.desk.answers)
+            lost = self.desk.renew(session)
+            self._renewed = True
+            self._writer = Evidence(Calls(session), self.desk.clock())
+            kept = f"{before - lost} of {counted(before, 'answer')} kept: their entries are still the same"
+            self._notice.append(f"The plan was made again from the log as it is now. {kept}.")
+            if not session.plan.repairs:
+                self.dismiss(True)
+                self.say(f"nothing was appended: {error}; the log owes nothing now", bad=True)
+                return
+        elif isinstance(session, Unreadable):
+            self._notice.append(f"The log can't be read any more: {session}")
+        elif isinstance(error, Refused) and error.refusal.retryable:
+            self._notice.append("A tries again.")
+        self._fill(self._first())
+        self._rows.show(self._rows.source, top=0)
+
+    # ---- leaving
+
+    def action_back(self) -> None:
+        if self._appending:
+            self.say("the append is under way")
+        elif self.desk.answers and not self.desk.kept:
+            self._ask_before_leaving()
+        else:
+            self.dismiss(self._renewed)
+
+    def _ask_before_leaving(self) -> None:
+        count = counted(len(self.desk.answers), "answer")
+        choices = [
+            Choice("stay", "Stay", "go on with the answers"),
+            Choice("leave", "Leave", f"nothing is appended; the {count} stay until you quit"),
+        ]
+
+        def chosen(name: str | None) -> None:
+            if name == "leave":
+                self.dismiss(self._renewed)
+
+        self.app.push_screen(
+            ChoiceScreen(self.desk, "leave", f"{count} given, nothing appended yet.", choices), chosen
+        )
+
+
+def _what_happened(error: Exception) -> str:
+    written = isinstance(error, Refused) and error.refusal.code in MAYBE_WRITTEN
+    return "THE APPEND DID NOT END WELL" if written else "NOTHING WAS APPENDED"
+
+
+def _append(session: Session, answers: dict[str, Answer]) -> Ended:
+    """Append in a thread. Whatever happens comes back as a message, with the log as it is then."""
+    try:
+        applied = session.apply(answers)
+    except Refused as error:
+        moved = error.refusal.code == "log_moved"
+        return Ended(error, _read(session.path) if moved else None)
+    except (Unanswered, BadAnswer, Unreadable, OSError) as error:
+        return Ended(error, None)
+    return Ended(applied, _read(session.path))
+
+
+def _read(path: str) -> Session | Unreadable:
+    try:
+        return open_session(path)
+    except Unreadable as error:
+        return error

@@ -1,0 +1,163 @@
+"""The app: it opens the screens, owns the desk, and turns any failure into one clear line."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from triage.export import state_folder, write_new
+from triage.session import Session
+from triage.text import clean
+from triage.tui.choice import Choice, ChoiceScreen
+from triage.tui.desk import Clock, Desk, utc_clock
+from triage.tui.keybar import run_action
+from triage.tui.theme import DARK, LIGHT, PLAIN, THEMES, theme_of_terminal, wants_no_colour
+from triage.tui.triage_screen import TriageScreen
+from triage.tui.view import View
+from triage.words import counted
+
+INTERNAL = 70  # exit code of a failure of our own (EX_SOFTWARE)
+
+
+class TriageApp(App[str]):
+    """One operator at one log."""
+
+    TITLE = "triage"
+    ENABLE_COMMAND_PALETTE = False  # ours draws its list with the same rows as everything else
+    ALLOW_SELECT = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark", "help", "Help", show=False),
+        Binding("ctrl+p", "palette", "All commands", show=False),
+        Binding("ctrl+q,ctrl+c", "leave", "Quit", show=False, priority=True),
+    ]
+    CSS = """
+    Screen { background: $background; color: $foreground; layout: vertical; }
+    #header { height: 2; }
+    #body { height: 1fr; width: 1fr; }
+    #side { width: 2fr; height: 1fr; }
+    #timeline { width: 3fr; }
+    #owed { height: auto; max-height: 50%; }
+    #owed-rows { height: auto; max-height: 100%; }
+    Screen.-narrow #body { layout: vertical; }
+    Screen.-narrow #timeline { width: 1fr; height: 1fr; }
+    Screen.-narrow #side { width: 1fr; height: auto; max-height: 9; }
+    Screen.-narrow #owed { max-height: 9; }
+    Screen.-narrow #owed-rows { max-height: 8; }
+    Screen.-narrow #evidence { display: none; }
+    Screen.-short #side { display: none; }
+    Screen.-tiny #side { display: none; }
+    Screen.-tiny #header { height: 1; }
+    Screen.-tiny KeyBar { display: none; }
+    Screen.-zoomed Pane { display: none; }
+    Screen.-zoomed #side { display: none; }
+    Screen.-zoomed #side.-zoom { display: block; width: 1fr; height: 1fr; max-height: 100%; }
+    Screen.-zoomed Pane.-zoom { display: block; width: 1fr; height: 1fr; max-height: 100%; }
+    Screen.-zoomed Pane.-zoom Rows { height: 1fr; max-height: 100%; }
+    ToastRack { align-horizontal: right; }
+    Toast { padding: 0 1; max-width: 100%; }
+    """
+
+    def __init__(self, desk: Desk, theme: str | None = None) -> None:
+        super().__init__(ansi_color=True if wants_no_colour() and theme in (None, PLAIN) else None)
+        for known in THEMES:
+            self.register_theme(known)
+        self.theme = theme or theme_of_terminal()
+        self.animation_level = "none"
+        self.desk = desk
+        self.failure = ""
+
+    def on_mount(self) -> None:
+        self.push_screen(TriageScreen(self.desk))
+
+    # ---- commands of every screen
+
+    def action_help(self) -> None:
+        view = self.screen
+        if isinstance(view, View) and view.TITLE_HERE != "help":
+            from triage.tui.help_screen import HelpScreen
+
+            self.push_screen(HelpScreen(self.desk, view.TITLE_HERE, view.COMMANDS_HERE))
+
+    def action_palette(self) -> None:
+        view = self.screen
+        if isinstance(view, View):
+            from triage.tui.palette_screen import PaletteScreen
+
+            async def chosen(action: str | None) -> None:
+                if action is not None:
+                    await run_action(self, action)
+
+            self.push_screen(PaletteScreen(self.desk, view.TITLE_HERE, view.COMMANDS_HERE), chosen)
+
+    def action_swap_theme(self) -> None:
+        if self.theme != PLAIN:
+            self.theme = LIGHT if self.theme == DARK else DARK
+
+    def action_leave(self) -> None:
+        """Quit; where answers would be lost, ask once."""
+        if not self.desk.answers or self.desk.kept:
+            self.exit(self.desk.said)
+            return
+        if isinstance(self.screen, ChoiceScreen):
+            return
+        count = counted(len(self.desk.answers), "answer")
+        choices = [
+            Choice("stay", "Stay", "a opens the accept screen"),
+            Choice("quit", "Quit", f"the {count} are lost, nothing is appended"),
+        ]
+
+        def chosen(name: str | None) -> None:
+            if name == "quit":
+                self.exit(self.desk.said)
+
+        self.push_screen(
+            ChoiceScreen(self.desk, "quit", f"{count} given, nothing appended yet.", choices), chosen
+        )
+
+    # ---- failures
+
+    def _fatal_error(self) -> None:
+        """Say in one line that we failed, and keep the trace in a file: it may hold text of the log."""
+        error = sys.exc_info()[1] or self._exception
+        self.failure = failure_in_words(error)
+        self.panic(Text(self.failure))
+
+
+def failure_in_words(error: BaseException | None) -> str:
+    """One line on a failure of our own, naming the file that holds its trace."""
+    kind = type(error).__name__ if error else "unknown error"
+    try:
+        trace = "".join(traceback.format_exception(error)) if error else ""
+        where = write_new(state_folder(), "failure", ".txt", trace)
+    except OSError as problem:
+        return clean(f"triage: it failed ({kind}); the trace could not be kept: {problem.strerror}")
+    return clean(f"triage: it failed ({kind}); nothing was changed by that. The trace is in {where}")
+
+
+def make_app(
+    session: Session,
+    *,
+    read_only: bool = False,
+    operator: str = "",
+    clock: Clock = utc_clock,
+    theme: str | None = None,
+) -> TriageApp:
+    """The app for one session. `clock` gives the time now in UTC; `theme` is one of `triage.tui.theme`."""
+    return TriageApp(Desk(session, read_only, operator, clock), theme)
+
+
+def run(session: Session, *, read_only: bool = False, operator: str = "", theme: str | None = None) -> str:
+    """Open the screen and stay until it is left. Returns the line for stdout: what was appended, or "".
+
+    A failure of our own is said on stderr in one line; then SystemExit(70) is raised.
+    """
+    app = make_app(session, read_only=read_only, operator=operator, theme=theme)
+    said = app.run()
+    if app.return_code:
+        raise SystemExit(INTERNAL)
+    return said or ""

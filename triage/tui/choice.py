@@ -1,0 +1,65 @@
+"""A small question with a few answers. The first answer is the harmless one, and esc means it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from triage.tui.desk import Desk
+from triage.tui.keys import Command
+from triage.tui.pane import Pane
+from triage.tui.row import Row, row
+from triage.tui.rows import Fixed, Rows
+from triage.tui.view import View
+
+CHOICE = (
+    Command("open", "", "enter", "Choose", "Take the answer under the cursor", "choose"),
+    Command("back", "escape,q", "esc", "Back", "Leave the question", "choose"),
+)
+
+
+class Choice(NamedTuple):
+    """One answer: what it is called in the code, on the screen, and a word about it."""
+
+    name: str
+    label: str
+    says: str
+
+
+class ChoiceScreen(View[str]):
+    """Asks; its result is the name of the choice, or None for esc."""
+
+    COMMANDS_HERE: ClassVar[tuple[Command, ...]] = CHOICE
+    TITLE_HERE = "question"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "back", "Leave the question", show=False)]
+    DEFAULT_CSS = """
+    ChoiceScreen { align: center middle; }
+    ChoiceScreen > Pane { width: 72; max-width: 100%; height: auto; max-height: 100%; }
+    ChoiceScreen Rows { height: auto; }
+    """
+
+    def __init__(self, desk: Desk, title: str, question: str, choices: Sequence[Choice]) -> None:
+        super().__init__(desk)
+        self._choices = choices
+        rows = [row((" " + question, "head")), row("")]
+        rows += [Row(((f" {choice.label:<12} ", "key"), (choice.says, "text"))) for choice in choices]
+        rows += [row(""), row((" enter takes it, esc goes back", "dim"))]
+        source = Fixed(rows, frozenset(range(2, 2 + len(choices))))
+        self._pane = Pane(Rows(source))
+        self._pane.label(((title, "title"),))
+
+    def compose(self) -> ComposeResult:
+        yield self._pane
+
+    def on_mount(self) -> None:
+        self._pane.rows.show(self._pane.rows.source, 2, top=0)
+        self._pane.rows.focus()
+
+    def on_rows_opened(self) -> None:
+        self.dismiss(self._choices[self._pane.rows.cursor - 2].name)
+
+    def action_back(self) -> None:
+        self.dismiss(None)

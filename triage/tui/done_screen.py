@@ -1,0 +1,107 @@
+"""After an append: the lines that were written, and what the log says now that it was read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from triage.log.journal import Unreadable
+from triage.recovery.acknowledge import Answer
+from triage.session import Applied, Session
+from triage.text import clean
+from triage.tui.accept_rows import FOUND
+from triage.tui.desk import Desk
+from triage.tui.fields import pieces
+from triage.tui.keybar import KeyBar
+from triage.tui.keys import DONE, Command, bindings
+from triage.tui.pane import Pane
+from triage.tui.paper import Line, Paper
+from triage.tui.rows import Rows
+from triage.tui.view import View
+from triage.words import counted, headline, size_in_words
+
+
+def applied_in_words(path: str, applied: Applied, session: Session | Unreadable | None) -> str:
+    """One line on what an append did, for stdout."""
+    count = counted(len(applied.repairs), "record")
+    size = size_in_words(len(applied.text))
+    state = "the log is clean now"
+    if isinstance(session, Session) and session.plan.status != "clean":
+        state = f"the log is {session.plan.status} now"
+    elif not isinstance(session, Session):
+        state = "the log could not be read again"
+    return clean(f"{path}: appended {count} ({size}) from line {applied.first_line:,} on; {state}")
+
+
+class DoneScreen(View[None]):
+    """Shows what was appended."""
+
+    COMMANDS_HERE: ClassVar[tuple[Command, ...]] = DONE
+    TITLE_HERE = "done"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(DONE)]
+
+    def __init__(
+        self,
+        desk: Desk,
+        applied: Applied,
+        answers: Mapping[str, Answer],
+        session: Session | Unreadable | None,
+    ) -> None:
+        super().__init__(desk)
+        self._applied = applied
+        self._answers = answers
+        self._session = session
+        self._pane = Pane(Rows(Paper(self._lines), page=True))
+
+    def compose(self) -> ComposeResult:
+        yield self._pane
+        yield KeyBar(DONE)
+
+    def on_mount(self) -> None:
+        self._pane.label(
+            (("appended", "title"),), ((clean(self.desk.session.path.rpartition("/")[2], limit=40), "dim"),)
+        )
+        self._pane.rows.focus()
+
+    def _lines(self) -> Iterator[Line]:
+        applied = self._applied
+        last = applied.first_line + len(applied.repairs) - 1
+        yield Line(
+            (("✓ ", "title"), (applied_in_words(self.desk.session.path, applied, self._session), "head")), 2
+        )
+        if isinstance(self._session, Session):
+            yield Line((("  read again: ", "dim"), (clean(headline(self._session.plan)), "head")), 2)
+        elif self._session is not None:
+            yield Line((("✖ ", "bad"), (clean(str(self._session)), "bad")), 2)
+        yield Line(
+            (
+                (
+                    f"  {applied.bytes_before:,} bytes before, {applied.bytes_after:,} now, none rewritten",
+                    "text",
+                ),
+            )
+        )
+        yield Line(())
+        yield Line(((f"lines {applied.first_line:,} to {last:,}", "title"),))
+        records = applied.text.decode("utf-8", "replace").strip("\n").split("\n")
+        for number, repair in enumerate(applied.repairs):
+            about = clean(
+                str(repair.data.get("tool_call_id") or repair.data.get("request_id") or ""), limit=60
+            )
+            answer = self._answers.get(repair.key) if repair.type == "tool_result" else None
+            found = f"  {FOUND[answer.finding]}" if answer else ""
+            line = f"{applied.first_line + number:>9,}  "
+            yield Line(((line, "dim"), (f"{repair.type}  ", "head"), (about, "text"), (found, "title")), 11)
+        yield Line(())
+        yield Line((("the records as they were written", "title"),))
+        for record in records:
+            yield from (Line(((piece, "dim"),)) for piece in pieces(record))
+
+    def on_rows_opened(self) -> None:
+        self.action_back()
+
+    def action_back(self) -> None:
+        self.dismiss(None)

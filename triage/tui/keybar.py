@@ -1,0 +1,91 @@
+"""The last rows: the keys that matter here, in words. What does not fit is in the help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from textual import events
+from textual.app import App
+from textual.geometry import Size
+
+from triage.tui.keys import Command
+from triage.tui.lines import Lines
+from triage.tui.row import Row, Span, width_of
+
+PALETTE: tuple[Span, ...] = (("^p", "key"), (" palette ", "dim"))
+DISPENSABLE = ("editor", "copy", "search", "wrap", "app.help")  # left out first, in this order
+
+
+class KeyBar(Lines):
+    """Shows the commands that have a word for it, on up to `most` rows.
+
+    `off` names the commands that are locked now, and why in a word.
+    """
+
+    DEFAULT_CSS = "KeyBar { height: auto; dock: bottom; }"
+
+    def __init__(
+        self,
+        commands: Sequence[Command],
+        off: Callable[[], dict[str, str]] | None = None,
+        most: int = 1,
+    ) -> None:
+        super().__init__(self._rows, id="keys")
+        self._commands = [command for command in commands if command.bar]
+        self._off = off or dict
+        self._most = most
+        self._places: list[tuple[int, int, int, str]] = []
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return max(1, len(self._rows(width)))
+
+    def _rows(self, width: int) -> list[Row]:
+        """The key bar's rows, with as many commands as fit."""
+        shown = list(self._commands)
+        for dropped in (None, *DISPENSABLE):
+            shown = [command for command in shown if command.action != dropped]
+            rows = self._flow(shown, width)
+            if len(rows) <= self._most:
+                break
+        rows = rows[: self._most]
+        if rows and width_of(rows[-1].spans) + width_of(PALETTE) + 1 <= width:
+            rows[-1] = Row(rows[-1].spans, PALETTE)
+        return rows
+
+    def _flow(self, commands: Sequence[Command], width: int) -> list[Row]:
+        """The commands, one after the other over as many rows as they need."""
+        off = self._off()
+        rows: list[list[Span]] = [[]]
+        self._places = []
+        for command in commands:
+            item = _item(command, off.get(command.action))
+            if rows[-1] and width_of(rows[-1]) + width_of(item) > width:
+                rows.append([])
+            start = width_of(rows[-1])
+            rows[-1] += item
+            self._places.append((len(rows) - 1, start, start + width_of(item), command.action))
+        return [Row(tuple(spans)) for spans in rows]
+
+    async def on_click(self, event: events.Click) -> None:
+        """A click on a word does what its key does."""
+        for y, start, stop, action in self._places:
+            if y == event.y and start <= event.x < stop:
+                await run_action(self.app, action)
+
+
+def _item(command: Command, locked: str | None) -> list[Span]:
+    """A command's key and word; greyed, with the reason, where it is locked."""
+    if locked is None:
+        return [(f" {command.shown}", "key"), (f" {command.bar} ", "text")]
+    return [(f" {command.shown} {command.bar}{f' ({locked})' if locked else ''} ", "off")]
+
+
+async def run_action(app: App[Any], action: str) -> None:
+    """Run an action where its key would: on the focused widget, else on the screen, else on the app."""
+    action = action.removeprefix("app.")
+    name = action.partition("(")[0]
+    for node in (app.screen.focused, app.screen, app):
+        if node is not None and hasattr(node, f"action_{name}"):
+            await app.run_action(action, default_namespace=node)
+            return

@@ -1,0 +1,60 @@
+"""What leaves the screen: the summary to the clipboard, and exports as files that nobody else may read."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+from triage import contract, report
+from triage.export import write_new
+from triage.tui.choice import Choice, ChoiceScreen
+from triage.tui.clipboard import copy
+
+if TYPE_CHECKING:
+    from triage.tui.triage_screen import TriageScreen
+
+
+def copy_summary(screen: TriageScreen) -> None:
+    """Copy the incident summary as Markdown."""
+    text = report.markdown(screen.desk.session)
+    note = copy(screen.app, text)
+    screen.say(
+        f"copied the incident summary as Markdown, {len(text):,} characters{f' ({note})' if note else ''}"
+    )
+
+
+def ask_what_to_export(screen: TriageScreen) -> None:
+    """Ask for the kind of export, then write it beside the log, or where that can't be, in this folder."""
+    choices = [
+        Choice("markdown", "Markdown", "the incident summary"),
+        Choice("json", "JSON", "the plan, as `triage plan --json` prints it"),
+        Choice("svg", "SVG", "a picture of this screen"),
+    ]
+
+    def chosen(kind: str | None) -> None:
+        if kind is not None:
+            screen.call_after_refresh(_export, screen, kind)
+
+    screen.app.push_screen(
+        ChoiceScreen(screen.desk, "export", "Which kind? Nothing is overwritten.", choices), chosen
+    )
+
+
+def _export(screen: TriageScreen, kind: str) -> None:
+    session = screen.desk.session
+    if kind == "svg":
+        suffix, text = ".svg", screen.app.export_screenshot(title="triage")
+    elif kind == "markdown":
+        suffix, text = ".md", report.markdown(session)
+    else:
+        suffix, text = ".json", json.dumps(contract.plan_row(session), ensure_ascii=True) + "\n"
+    stem = "triage-" + os.path.splitext(os.path.basename(session.path))[0]
+    folder = os.getcwd()
+    try:
+        path = write_new(folder, stem, suffix, text)
+    except OSError as error:
+        screen.say(f"could not write into {folder}: {error.strerror or error}", bad=True)
+        return
+    screen.say(f"written: {shlex.quote(path)} (only you may read it)")

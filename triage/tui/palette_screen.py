@@ -1,0 +1,83 @@
+"""All commands by name: type a few letters, enter runs the one under the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Input
+
+from triage.tui.desk import Desk
+from triage.tui.keys import MOVES, Command
+from triage.tui.pane import Pane
+from triage.tui.row import Row, row
+from triage.tui.rows import Fixed, Rows
+from triage.tui.view import View
+
+
+class PaletteScreen(View[str]):
+    """Its result is the action of the chosen command, or None."""
+
+    TITLE_HERE = "palette"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+p", "back", "Leave", show=False, priority=True),
+        Binding("down", "step(1)", "Down", show=False, priority=True),
+        Binding("up", "step(-1)", "Up", show=False, priority=True),
+        Binding("pagedown", "step(8)", "Down", show=False, priority=True),
+        Binding("pageup", "step(-8)", "Up", show=False, priority=True),
+    ]
+    DEFAULT_CSS = """
+    PaletteScreen > Input {
+        height: 1; border: none; padding: 0 1; background: $panel; color: $foreground;
+    }
+    """
+
+    def __init__(self, desk: Desk, title: str, commands: Sequence[Command]) -> None:
+        super().__init__(desk)
+        names = {command.action for command in commands}
+        self._commands = [*commands, *(move for move in MOVES if move.action not in names)]
+        self._found = list(self._commands)
+        self._pane = Pane(Rows())
+        self._pane.label(((f"commands of {title}", "title"),), (("enter runs, esc leaves", "dim"),))
+
+    def compose(self) -> ComposeResult:
+        box = Input(placeholder="type a few letters of a command", compact=True)
+        box.cursor_blink = False
+        yield box
+        yield self._pane
+
+    def on_mount(self) -> None:
+        self._list("")
+        self.query_one(Input).focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._list(event.value)
+
+    def _list(self, typed: str) -> None:
+        words = typed.casefold().split()
+        self._found = [command for command in self._commands if _fits(command, words)]
+        rows: list[Row] = [
+            Row(((f" {command.shown:<10} ", "key"), (command.says, "text")), ((command.group + " ", "dim"),))
+            for command in self._found
+        ]
+        self._pane.rows.show(Fixed(rows or [row((" no command is called so", "dim"))]), 0, top=0)
+
+    def action_step(self, delta: int) -> None:
+        self._pane.rows.move_to(self._pane.rows.cursor + delta)
+
+    def on_input_submitted(self) -> None:
+        self.on_rows_opened()
+
+    def on_rows_opened(self) -> None:
+        at = self._pane.rows.cursor
+        self.dismiss(self._found[at].action if at < len(self._found) else None)
+
+    def action_back(self) -> None:
+        self.dismiss(None)
+
+
+def _fits(command: Command, words: Sequence[str]) -> bool:
+    text = f"{command.says} {command.bar} {command.group}".casefold()
+    return all(word in text for word in words)

@@ -1,0 +1,127 @@
+"""Rows of text as every view draws them: cleaned text in named styles, cut or wrapped to a width.
+
+Log text enters a row only through `text()` or `triage.text.clean`; nothing here knows of markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+
+from triage.text import clean
+
+Span = tuple[str, str]  # text, and the name of its style in `theme.STYLES`
+
+
+class Row(NamedTuple):
+    """One line of a view: spans from the left, and spans that stand at the right edge."""
+
+    spans: tuple[Span, ...]
+    right: tuple[Span, ...] = ()
+
+
+BLANK = Row(())
+
+
+def row(*spans: Span | str) -> Row:
+    """A row of spans; a bare string is plain text of ours."""
+    return Row(tuple(span if isinstance(span, tuple) else (span, "text") for span in spans))
+
+
+def text(value: str, style: str = "text", *, limit: int | None = None) -> Span:
+    """A span of text that came from outside, cleaned."""
+    return clean(value, limit=limit), style
+
+
+def width_of(spans: Sequence[Span]) -> int:
+    """The cells that spans take."""
+    return sum(_cells(content) for content, _ in spans)
+
+
+def cut(spans: Sequence[Span], width: int) -> list[Span]:
+    """The spans that fit into `width` cells; what is cut off is shown as `…`."""
+    if width <= 0:
+        return []
+    if width_of(spans) <= width:
+        return list(spans)
+    kept: list[Span] = []
+    left = width - 1
+    for content, style in spans:
+        cells = _cells(content)
+        if cells > left:
+            return [*kept, (content[: _fitting(content, left)] + "…", style)]
+        kept.append((content, style))
+        left -= cells
+    return kept
+
+
+def lay_out(line: Row, width: int) -> list[Span]:
+    """A row as exactly `width` cells: the left part is cut before the right one, which goes last."""
+    right = line.right if width_of(line.right) + 1 < width // 2 else ()
+    room = width - width_of(right) - (1 if right else 0)
+    left = cut(line.spans, room)
+    fill = width - width_of(left) - width_of(right)
+    return [*left, (" " * max(0, fill), "text"), *right]
+
+
+def shift(spans: Sequence[Span], cells: int) -> list[Span]:
+    """The spans without their first `cells` cells."""
+    kept: list[Span] = []
+    for content, style in spans:
+        taken = min(len(content), _fitting(content, cells)) if cells > 0 else 0
+        cells -= _cells(content[:taken])
+        if taken < len(content):
+            cells = 0
+            kept.append((content[taken:], style))
+    return kept
+
+
+def wrap(spans: Sequence[Span], width: int, hang: int = 0) -> Iterator[Row]:
+    """The spans over as many rows as they need, broken at spaces; later rows begin `hang` cells in."""
+    hang = hang if hang < width // 2 else min(2, width // 4)
+    line: list[Span] = []
+    used = 0
+    for content, style in spans:
+        while content:
+            room = width - used
+            if _cells(content) <= room:
+                line.append((content, style))
+                used += _cells(content)
+                break
+            taken = _breaking(content, room, fresh=used <= hang)
+            if taken:
+                line.append((content[:taken].rstrip(" "), style))
+                content = content[taken:].lstrip(" ")
+            yield Row(tuple(line))
+            line, used = [(" " * hang, "text")], hang
+    if line:
+        yield Row(tuple(line))
+
+
+def _breaking(content: str, room: int, *, fresh: bool) -> int:
+    """How many characters of `content` go on a row with `room` cells; on a fresh row at least one."""
+    fits = _fitting(content, room)
+    if content[fits : fits + 1] == " ":
+        return fits
+    space = content.rfind(" ", 0, fits)
+    if space > 0:
+        return space + 1
+    return max(1, fits) if fresh else 0 if room < 12 else fits
+
+
+def _cells(content: str) -> int:
+    return len(content) if content.isascii() else cell_len(content)
+
+
+def _fitting(content: str, cells: int) -> int:
+    """How many characters of `content` fit into `cells` cells."""
+    if cells <= 0:
+        return 0
+    if content.isascii():
+        return min(cells, len(content))
+    piece = content[:cells]  # no character is narrower than none, so marks may follow: good enough to cut
+    if cell_len(piece) <= cells:
+        return len(piece)
+    return len(set_cell_size(piece, cells).rstrip(" ")) if piece else 0

@@ -1,0 +1,301 @@
+"""The one virtual list: it draws the rows in view and knows nothing of the others.
+
+It serves the timeline, the owed calls, evidence and every other list. A source makes a row when it is
+drawn; a cursor move repaints two rows. A million rows cost as much as forty.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from triage.tui.keys import MOVES, bindings
+from triage.tui.row import BLANK, Row, Span, lay_out
+from triage.tui.theme import DARK, STYLES
+
+MARK = "▶"
+EDGES = 2  # cells of a row that stay free: for the mark, and at the right edge
+WHEEL = 3  # rows for one notch of a mouse wheel
+
+
+class Source(Protocol):
+    """Where rows come from. `count` may find more rows when asked for later ones; it stays cheap."""
+
+    def count(self, upto: int, width: int) -> int:
+        """How many rows there are, as far as is known once row `upto` was looked for."""
+
+    def row(self, index: int, width: int) -> Row:
+        """The row of an index from 0, for a view of `width` cells."""
+
+    def stops(self, index: int) -> bool:
+        """Whether the cursor may stand on a row."""
+
+
+class Fixed:
+    """A source over rows that are all there. Without `stops` the cursor may stand on each row."""
+
+    def __init__(self, rows: list[Row], stops: frozenset[int] | None = None) -> None:
+        self.rows = rows
+        self._stops = stops
+
+    def count(self, upto: int, width: int) -> int:
+        return len(self.rows)
+
+    def row(self, index: int, width: int) -> Row:
+        return self.rows[index]
+
+    def stops(self, index: int) -> bool:
+        return self._stops is None or index in self._stops
+
+
+class Rows(Widget, can_focus=True):
+    """A list with a cursor, or (`page=True`) a text that is only scrolled."""
+
+    DEFAULT_CSS = "Rows { width: 1fr; height: 1fr; }"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(MOVES), Binding("space", "page(1)", show=False)]
+
+    class Moved(Message):
+        """The cursor stands on another row (or the page was scrolled)."""
+
+        def __init__(self, rows: Rows) -> None:
+            super().__init__()
+            self.rows = rows
+
+        @property
+        def control(self) -> Rows:
+            return self.rows
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, Rows.Moved) and message.rows is self.rows
+
+    class Opened(Message):
+        """Enter was pressed, or a row was clicked twice."""
+
+        def __init__(self, rows: Rows) -> None:
+            super().__init__()
+            self.rows = rows
+
+        @property
+        def control(self) -> Rows:
+            return self.rows
+
+    class Folded(Message):
+        """The row under the cursor is to be folded (`fold`) or unfolded."""
+
+        def __init__(self, rows: Rows, fold: bool) -> None:
+            super().__init__()
+            self.rows = rows
+            self.fold = fold
+
+        @property
+        def control(self) -> Rows:
+            return self.rows
+
+    def __init__(self, source: Source | None = None, *, page: bool = False, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.source: Source = source or Fixed([])
+        self.page = page
+        self.cursor = 0
+        self.top = 0
+        self.pan = 0  # cells that a page that isn't wrapped is moved to the left
+
+    # ---- what is shown
+
+    def show(self, source: Source, cursor: int | None = None, *, top: int | None = None) -> None:
+        """Show another source (or the same, changed), with the cursor on a row and `top` as first row."""
+        self.source = source
+        self.top = self.top if top is None else top
+        self.cursor = self._stop_at(self.cursor if cursor is None else cursor)
+        self._hold()
+        self.refresh()
+
+    def refresh_row(self, index: int) -> None:
+        """Paint one row again, where it is in view."""
+        if self.top <= index < self.top + self._height:
+            self.refresh(Region(0, index - self.top, max(1, self.size.width), 1))
+
+    def count(self) -> int:
+        """How many rows there are, as far as is known."""
+        return self.source.count(self.top + self._height, self._width)
+
+    @property
+    def _height(self) -> int:
+        return max(1, self.size.height)
+
+    @property
+    def _width(self) -> int:
+        return max(1, self.size.width - EDGES)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return self.source.count(viewport.height, max(1, width - EDGES))
+
+    def on_resize(self) -> None:
+        self._hold()
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        width, index = self.size.width, self.top + y
+        if width < 1:
+            return Strip.blank(0)
+        styles = STYLES.get(self.app.theme, STYLES[DARK])
+        known = self.source.count(index, self._width)
+        line = self.source.row(index, self._width) if index < known else BLANK
+        at_cursor = not self.page and index == self.cursor and index < known
+        spans: list[Span] = [
+            (MARK if at_cursor else " ", "focus"),
+            *lay_out(line, self._width),
+            (" ", "text"),
+        ]
+        on_top = styles["cursor" if self.has_focus else "cursor-away"] if at_cursor else Style.null()
+        return strip(
+            spans[:1] if width < EDGES else spans, styles, Style(bgcolor=self.rich_style.bgcolor) + on_top
+        )
+
+    # ---- moves
+
+    def move_to(self, index: int) -> None:
+        """Put the cursor on a row (or on the next one where it may stand), scrolled into view."""
+        before, top = self.cursor, self.top
+        self.cursor = self._stop_at(index)
+        self._hold()
+        if self.top != top:
+            self.refresh()
+        elif self.cursor != before:
+            self.refresh_row(before)
+            self.refresh_row(self.cursor)
+        self.post_message(self.Moved(self))
+
+    def scroll_rows(self, delta: int) -> None:
+        """Scroll a page by rows; the view stops at the end."""
+        top = self.top
+        last = self.source.count(self.top + delta + self._height, self._width) - self._height
+        self.top = max(0, min(self.top + delta, last))
+        if self.top != top:
+            self.refresh()
+            self.post_message(self.Moved(self))
+
+    def _hold(self) -> None:
+        """Keep the cursor in view, and the view on the rows, once there is a view."""
+        if not self.size.height:
+            return
+        height = self._height
+        if not self.page:
+            if self.cursor < self.top:
+                self.top = self._first_with(self.cursor)
+            elif self.cursor >= self.top + height:
+                self.top = self.cursor - height + 1
+        known = self.source.count(self.top + height, self._width)
+        self.top = max(0, min(self.top, known - height))
+
+    def _first_with(self, index: int) -> int:
+        """The first row to show so that headings above the first stop stay in view."""
+        above = index
+        while above > 0 and index - above < self._height - 1 and not self.source.stops(above - 1):
+            above -= 1
+        return above if above == 0 else index
+
+    def _stop_at(self, index: int) -> int:
+        """The row nearest to `index` on which the cursor may stand: onwards first, then back."""
+        known = self.source.count(index, self._width)
+        index = max(0, min(index, known - 1))
+        after = (at for at in range(index, known) if self.source.stops(at))
+        before = (at for at in range(index - 1, -1, -1) if self.source.stops(at))
+        found: int | None = next(after, None)
+        return next(before, index) if found is None else found
+
+    def _step(self, delta: int) -> None:
+        known = self.source.count(self.cursor + delta, self._width)
+        index = self.cursor + delta
+        while 0 <= index < known and not self.source.stops(index):
+            index += delta
+        if 0 <= index < known:
+            self.move_to(index)
+        elif delta < 0 and self.top > 0:
+            self.top = 0  # show the headings above the first stop
+            self.refresh()
+
+    def action_move(self, delta: int) -> None:
+        if self.page:
+            self.scroll_rows(delta)
+        else:
+            self._step(delta)
+
+    def action_page(self, pages: float) -> None:
+        size = max(1, int(abs(pages) * (self._height - 1))) * (1 if pages > 0 else -1)
+        if self.page:
+            self.scroll_rows(size)
+        else:
+            known = self.source.count(self.cursor + size, self._width)
+            target = max(0, min(self.cursor + size, known - 1))
+            self.top = max(0, min(self.top + size, known - self._height))
+            self.cursor = min(self.cursor, max(0, known - 1))
+            self.move_to(target)
+            self.refresh()
+
+    def action_first(self) -> None:
+        if self.page:
+            self.scroll_rows(-self.top)
+        else:
+            self.move_to(0)
+
+    def action_last(self) -> None:
+        known = self.source.count(1 << 60, self._width)
+        if self.page:
+            self.scroll_rows(known)
+        else:
+            self.move_to(known - 1)
+
+    def action_fold(self) -> None:
+        self.post_message(self.Folded(self, True))
+
+    def action_unfold(self) -> None:
+        self.post_message(self.Folded(self, False))
+
+    def action_open(self) -> None:
+        self.post_message(self.Opened(self))
+
+    # ---- mouse and focus
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is None or self.page:
+            return
+        index = self.top + offset.y
+        if index < self.count() and self.source.stops(index):
+            self.move_to(index)
+            if event.chain == 2:
+                self.action_open()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self._wheel(WHEEL)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self._wheel(-WHEEL)
+
+    def _wheel(self, delta: int) -> None:
+        if self.page:
+            self.scroll_rows(delta)
+        else:
+            self.move_to(max(0, self.cursor + delta))
+
+    def on_focus(self) -> None:
+        self.refresh_row(self.cursor)
+
+    def on_blur(self) -> None:
+        self.refresh_row(self.cursor)
+
+
+def strip(spans: list[Span], styles: dict[str, Style], under: Style) -> Strip:
+    """Spans as a strip of segments; each style is laid over `under`."""
+    plain = styles["text"]
+    return Strip([Segment(content, under + styles.get(name, plain)) for content, name in spans if content])

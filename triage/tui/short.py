@@ -1,0 +1,71 @@
+"""Log values on one line: what a call asks for, what a result or a message says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from triage.log.json_text import dumps
+from triage.text import clean
+
+FIRST = (
+    "method",
+    "command",
+    "cmd",
+    "script",
+    "code",
+    "url",
+    "uri",
+    "file_path",
+    "path",
+    "file",
+    "query",
+    "pattern",
+)
+LIMIT = 240  # characters of one value on one line
+PARTS = 8  # arguments shown on one line
+
+
+def arguments_in_short(arguments: Any) -> str:
+    """A call's arguments on one line, cleaned: the telling ones first, bare, the others with their names."""
+    value = parsed(arguments)
+    if not isinstance(value, Mapping):
+        return "" if value is None else clean(_flat(value), limit=LIMIT)
+    telling = [name for name in FIRST if name in value]
+    rest = [name for name in value if name not in telling]
+    parts = [_flat(value[name]) for name in telling]
+    parts += [f"{name}={_flat(value[name])}" for name in rest[: max(0, PARTS - len(parts))]]
+    return clean("  ".join(parts), limit=LIMIT)
+
+
+def parsed(arguments: Any) -> Any:
+    """Arguments as a value: a JSON string is read, anything else stays what it is."""
+    if isinstance(arguments, str) and arguments[:1] in ("{", "["):
+        try:
+            return json.loads(arguments, strict=False)
+        except (ValueError, RecursionError):
+            return arguments
+    return arguments
+
+
+def content_in_short(content: Any) -> str:
+    """A message's or a result's content on one line, cleaned: its first text that isn't blank."""
+    if isinstance(content, list):
+        texts = [block.get("text") for block in content if isinstance(block, Mapping)]
+        text = next((text for text in texts if isinstance(text, str) and text.strip()), None)
+        kinds = [str(block.get("type", "?")) for block in content if isinstance(block, Mapping)]
+        content = text if text is not None else ", ".join(kinds) if kinds else content
+    if content is None:
+        return ""
+    if not isinstance(content, str):
+        return clean(_flat(content), limit=LIMIT)
+    first = next((line for line in content[: 4 * LIMIT].splitlines() if line.strip()), "").strip()
+    more = " …" if len(content.strip()) > len(first) else ""
+    return clean(first, limit=LIMIT) + (more if len(first) <= LIMIT else "")
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, str):
+        return value[: LIMIT + 1]
+    return dumps(value)[: LIMIT + 1]

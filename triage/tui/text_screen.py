@@ -1,0 +1,135 @@
+"""A full screen of text: evidence with everything in it, the raw record, the bytes of a repair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from triage.tui.desk import Desk
+from triage.tui.evidence import Evidence, Subject
+from triage.tui.keybar import KeyBar
+from triage.tui.keys import EVIDENCE, TEXT, Command, bindings
+from triage.tui.pane import Pane
+from triage.tui.paper import Paper
+from triage.tui.row import Span
+from triage.tui.rows import Rows
+from triage.tui.view import View
+
+PAN = 8  # cells for one press of ← or →
+
+
+class TextScreen(View[None]):
+    """Shows a paper; `w` wraps it, arrows move it where it isn't wrapped."""
+
+    COMMANDS_HERE: ClassVar[tuple[Command, ...]] = TEXT
+    TITLE_HERE = "text"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(TEXT)]
+
+    def __init__(self, desk: Desk, title: str, paper: Paper) -> None:
+        super().__init__(desk)
+        self._title = title
+        self.paper = paper
+        self.rows = Rows(paper, page=True)
+        self.pane = Pane(self.rows)
+
+    def compose(self) -> ComposeResult:
+        yield self.pane
+        yield KeyBar(self.COMMANDS_HERE)
+
+    def on_mount(self) -> None:
+        self.rows.focus()
+        self.show(self.paper, self._title)
+
+    def show(self, paper: Paper, title: str) -> None:
+        """Show another paper from its first row."""
+        self.paper, self._title = paper, title
+        self.rows.show(paper, top=0)
+        self._label()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._label)
+
+    def on_rows_moved(self) -> None:
+        self._label()
+
+    def _label(self) -> None:
+        self.pane.label(((self._title, "title"),), where(self.rows))
+
+    def action_wrap(self) -> None:
+        self.paper.set_wrapped(not self.paper.wrapped)
+        self.rows.show(self.paper, top=0)
+        self._label()
+        self.say("long lines are wrapped" if self.paper.wrapped else "long lines are cut: ←/→ move the text")
+
+    def on_rows_folded(self, event: Rows.Folded) -> None:
+        if not self.paper.wrapped:
+            self.paper.pan = max(0, self.paper.pan + (-PAN if event.fold else PAN))
+            self.rows.refresh()
+
+    def action_back(self) -> None:
+        self.dismiss(None)
+
+
+class EvidenceScreen(TextScreen):
+    """All of the evidence of a row. Enter shows the raw record, n and N go on to the next problem."""
+
+    COMMANDS_HERE = (
+        Command("open", "", "enter", "Raw record", "The record's own bytes, and back", "panes"),
+        *EVIDENCE,
+    )
+    TITLE_HERE = "evidence"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(EVIDENCE)]
+
+    def __init__(
+        self,
+        desk: Desk,
+        evidence: Evidence,
+        subject: Subject,
+        step: Callable[[int], Subject | None] | None = None,
+    ) -> None:
+        self._evidence = evidence
+        self._subject = subject
+        self._step = step
+        self._raw = False
+        super().__init__(desk, self._heading(), evidence.paper(subject, whole=True))
+
+    def _heading(self) -> str:
+        kind = "raw record of " if self._raw else "evidence  "
+        about = f"line {self._subject.line:,}" if self._raw else self._evidence.title(self._subject)
+        return kind + about
+
+    def subject(self) -> Subject | None:
+        return self._subject
+
+    def evidence(self) -> Evidence | None:
+        return self._evidence
+
+    def on_rows_opened(self) -> None:
+        if self._subject.line > self._evidence.journal.lines:
+            return
+        self._raw = not self._raw
+        paper = (
+            self._evidence.raw(self._subject)
+            if self._raw
+            else self._evidence.paper(self._subject, whole=True)
+        )
+        paper.set_wrapped(self.paper.wrapped)
+        self.show(paper, self._heading())
+
+    def action_next(self, step: int) -> None:
+        subject = self._step(step) if self._step else None
+        if subject is None:
+            self.say("no other entry here" if self._step is None else "no other problem in this log")
+            return
+        self._subject, self._raw = subject, False
+        self.show(self._evidence.paper(subject, whole=True), self._heading())
+
+
+def where(rows: Rows) -> tuple[Span, ...]:
+    """Which rows of a page are in view: `1-20 of 45`, or `1-20 of many` while not all were read."""
+    count = rows.count()
+    last = min(count, rows.top + max(1, rows.size.height))
+    return ((f"{min(rows.top + 1, last):,}-{last:,} of {count:,}", "dim"),)

@@ -1,0 +1,470 @@
+"""The main screen: what happened, the timeline, what is owed, and the evidence of the selected row."""
+
+from __future__ import annotations
+
+from array import array
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+
+from triage.session import Session
+from triage.tui import watch
+from triage.tui.calls import Calls
+from triage.tui.desk import Desk
+from triage.tui.evidence import Evidence, Subject
+from triage.tui.finder import Finder
+from triage.tui.header import header_rows
+from triage.tui.keybar import KeyBar
+from triage.tui.keys import TRIAGE, Command, bindings
+from triage.tui.lines import Lines
+from triage.tui.owed_rows import ORDER, OwedRows
+from triage.tui.pane import Pane
+from triage.tui.prompt import Prompt
+from triage.tui.row import Row
+from triage.tui.rows import EDGES, Rows
+from triage.tui.text_screen import EvidenceScreen, where
+from triage.tui.timeline import FILTERS, Timeline, key, line_of
+from triage.tui.timeline_rows import TimelineRows
+from triage.tui.view import View
+from triage.words import counted
+
+WATCH_SECONDS = 2.0  # between two looks whether the log grew
+JUMPS = 200  # jumps that ctrl-o remembers
+PANES = ("timeline", "owed", "evidence")
+
+
+class TriageScreen(View[None]):
+    """Everything about one session on one screen."""
+
+    COMMANDS_HERE: ClassVar[tuple[Command, ...]] = TRIAGE
+    TITLE_HERE = "triage"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(TRIAGE)]
+    AUTO_FOCUS = None
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.news = ""
+        self.following_log = False
+        self._jumps: list[int] = []
+        self._wrapped = True
+        self._finder = Finder(self)
+        self._load()
+        self._header = Lines(self._header_rows, id="header")
+        self._timeline = Pane(Rows(TimelineRows(self.timeline), id="timeline-rows"), id="timeline")
+        self._owed = Pane(Rows(id="owed-rows"), id="owed")
+        self._evidence = Pane(Rows(page=True, id="evidence-rows"), id="evidence")
+
+    def _load(self) -> None:
+        """Everything that is made of the session."""
+        self.calls = Calls(self.desk.session)
+        self.timeline = Timeline(self.calls)
+        self._writer = Evidence(self.calls, self.desk.clock())
+        self._subject: Subject | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        with Horizontal(id="body"):
+            yield self._timeline
+            with Vertical(id="side"):
+                yield self._owed
+                yield self._evidence
+        yield KeyBar(TRIAGE, self._locked)
+
+    def on_mount(self) -> None:
+        self._fill(self._first_row())
+        self._timeline.rows.focus()
+        self.set_interval(WATCH_SECONDS, self._watch)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._resized)
+
+    def _resized(self) -> None:
+        self._list_owed()
+        self._show_evidence()
+
+    def _header_rows(self, width: int) -> list[Row]:
+        return header_rows(self.desk, self.news, width)
+
+    def _locked(self) -> dict[str, str]:
+        """Commands that have nothing to do here, greyed in the key bar."""
+        locked = {} if self._finder.matches or self.timeline.problems else {"next(1)": ""}
+        if self.desk.read_only:
+            locked["accept"] = "read-only"
+        elif not self.desk.plan.repairs:
+            locked["accept"] = "nothing to append"
+        return locked
+
+    # ---- filling the panes
+
+    def _first_row(self) -> int:
+        """Where to start: the most dangerous owed call, else the first problem, else the end."""
+        ordered = sorted(self.desk.plan.owed, key=lambda owed: ORDER.index(owed.label))
+        if ordered:
+            return self.timeline.row_of_call(ordered[0].line, ordered[0].tool_call_id)
+        return self.timeline.problems[0] if self.timeline.problems else self.timeline.end
+
+    def _fill(self, row: int) -> None:
+        """Show the session in all panes, with the cursor on a row of the timeline."""
+        index = self.timeline.reveal(row)
+        source = TimelineRows(self.timeline)
+        self._timeline.rows.show(source, index, top=max(0, len(self.timeline.rows)))
+        self._list_owed()
+        self._select(self._writer.subject(self.timeline.rows[index]))
+        self._header.refresh()
+        self.refresh_bar()
+
+    def refresh_bar(self) -> None:
+        """The key bar's greyed words may have changed."""
+        for bar in self.query(KeyBar):
+            bar.refresh()
+
+    def refresh_owed(self) -> None:
+        """Answers were given: the list of owed calls shows them."""
+        self._list_owed()
+
+    def _list_owed(self) -> None:
+        rows = self._owed.rows
+        source = OwedRows(self.desk, max(20, rows.size.width - EDGES))
+        owed = self._subject.owed if self._subject else None
+        rows.show(source, source.index_of(owed) if owed else None)
+        rows.refresh(layout=True)
+        plan = self.desk.plan
+        title = f"[2] owed {len(plan.owed)}"
+        if plan.left:
+            title += f" · {len(plan.left):,} left"
+        if plan.anomalies:
+            title += f" · {counted(len(plan.anomalies), 'anomaly', 'anomalies')}"
+        self._owed.label(((title, "title"),))
+
+    def _select(self, subject: Subject) -> None:
+        """Make a row the one that everything is about."""
+        if subject == self._subject:
+            self._label_timeline()
+            return
+        self._subject = subject
+        self._label_timeline()
+        self._show_evidence()
+
+    def _show_evidence(self) -> None:
+        if self._subject is None or not self._evidence.rows.size.width:
+            return
+        paper = self._writer.paper(self._subject, whole=False)
+        paper.set_wrapped(self._wrapped)
+        self._evidence.rows.show(paper, top=0)
+        title = f"[3] evidence  {self._writer.title(self._subject)}"
+        self._evidence.label(((title, "title"),), where(self._evidence.rows))
+
+    def _label_timeline(self) -> None:
+        rows, lines = self._timeline.rows, self.desk.session.journal.lines
+        title = "[1] timeline"
+        if self.timeline.filter != "all":
+            title += f" · {self.timeline.filter} only"
+        title += self._finder.in_words(self.row)
+        if self.following_log:
+            title += " · following"
+        at = min(line_of(self.row), lines) if len(self.timeline.rows) > rows.cursor else lines
+        self._timeline.label(((title, "title"),), ((f"{at:,}/{lines:,}", "dim"),))
+
+    # ---- where we are
+
+    @property
+    def row(self) -> int:
+        """The row of the timeline under the cursor."""
+        return self.timeline.rows[min(self._timeline.rows.cursor, len(self.timeline.rows) - 1)]
+
+    def subject(self) -> Subject | None:
+        return self._subject
+
+    def evidence(self) -> Evidence | None:
+        return self._writer
+
+    def go(self, row: int, *, jump: bool = True) -> None:
+        """Move the timeline's cursor to a row, unfolding what hides it."""
+        if jump:
+            self._jumps = [*self._jumps[-JUMPS:], self.row]
+        before, filtered = len(self.timeline.rows), self.timeline.filter
+        index = self.timeline.reveal(row)
+        if filtered != self.timeline.filter:
+            self.say("that row is outside the filter: all rows are shown again")
+        rows = self._timeline.rows
+        if len(self.timeline.rows) != before:
+            rows.show(rows.source, index)
+        rows.move_to(index)
+
+    # ---- messages from the panes
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        if event.rows is self._timeline.rows:
+            self._select(self._writer.subject(self.row))
+            self._follow_in_owed()
+        elif event.rows is self._owed.rows:
+            self._show_entry()
+        else:
+            self._evidence.label(info=where(self._evidence.rows))
+
+    def _follow_in_owed(self) -> None:
+        owed, source = self._subject.owed if self._subject else None, self._owed.rows.source
+        if owed is not None and isinstance(source, OwedRows):
+            index = source.index_of(owed)
+            if index is not None and index != self._owed.rows.cursor:
+                self._owed.rows.show(source, index)
+
+    def _show_entry(self) -> None:
+        """The entry under the cursor of the owed list is what everything is about."""
+        source, rows = self._owed.rows.source, self._owed.rows
+        entry = source.entries.get(rows.cursor) if isinstance(source, OwedRows) else None
+        if entry is None:
+            return
+        if entry.owed is not None:
+            row = self.timeline.row_of_call(entry.owed.line, entry.owed.tool_call_id)
+        elif entry.left is not None:
+            row = self.timeline.row_of_call(entry.left.line, entry.left.tool_call_id)
+        elif entry.anomaly is not None and entry.anomaly.line:
+            row = key(entry.anomaly.line)
+        else:
+            return
+        if row != self.row:
+            index = self.timeline.reveal(row)
+            self._timeline.rows.show(self._timeline.rows.source, index)
+        self._select(Subject(row, entry.owed) if entry.owed else self._writer.subject(row))
+
+    def on_rows_opened(self, event: Rows.Opened) -> None:
+        if event.rows is self._owed.rows:
+            self._show_entry()
+        if self._subject is not None:
+            self.app.push_screen(
+                EvidenceScreen(self.desk, self._writer, self._subject, self._step_in_evidence)
+            )
+
+    def _step_in_evidence(self, step: int) -> Subject | None:
+        row = self.timeline.next_problem(self.row, step)
+        if row is None:
+            return None
+        self.go(row)
+        return self._writer.subject(self.row)
+
+    def on_rows_folded(self, event: Rows.Folded) -> None:
+        if event.rows is not self._timeline.rows:
+            return
+        if self.timeline.filter != "all":
+            self.say("rows fold only where all are shown: f changes the filter")
+            return
+        row = self.timeline.fold(self.row) if event.fold else self.timeline.unfold(self.row)
+        rows = self._timeline.rows
+        rows.show(rows.source, self.timeline.index_of(row))
+        rows.move_to(rows.cursor)
+
+    # ---- problems and matches
+
+    def action_next(self, step: int) -> None:
+        if self._finder.text:
+            row = self._finder.next(self.row, step)
+            if row is None:
+                self.say(f"no match for {self._finder.text}")
+            else:
+                self.go(row)
+        else:
+            self.action_problem(step)
+
+    def action_problem(self, step: int) -> None:
+        row = self.timeline.next_problem(self.row, step)
+        if row is None:
+            self.say("no problem in this log")
+            return
+        if (row <= self.row) if step > 0 else (row >= self.row):
+            self.say(
+                "that was the last problem: on from the other end" if row != self.row else "the only problem"
+            )
+        self.go(row)
+
+    def action_jump_back(self) -> None:
+        if self._jumps:
+            self.go(self._jumps.pop(), jump=False)
+        else:
+            self.say("no jump to go back from")
+
+    # ---- find
+
+    def action_filter(self) -> None:
+        name = FILTERS[(FILTERS.index(self.timeline.filter) + 1) % len(FILTERS)]
+        row = self.row
+        self.timeline.set_filter(name)
+        rows = self._timeline.rows
+        rows.show(rows.source, self.timeline.index_of(row))
+        rows.move_to(rows.cursor)
+        shown = {"all": "all rows", "calls": "calls and their results only", "problems": "problems only"}
+        self.say(f"timeline: {shown[name]}")
+
+    def action_search(self) -> None:
+        self.mount(Prompt("search", "search", ""))
+
+    def action_goto(self) -> None:
+        self.mount(Prompt("line", "line"))
+
+    def on_prompt_answered(self, event: Prompt.Answered) -> None:
+        self._timeline.rows.focus()
+        if event.value is None:
+            return
+        if event.asks == "search":
+            self._finder.start(event.value)
+        elif event.asks == "line":
+            self._go_to_line(event.value)
+
+    def _go_to_line(self, text: str) -> None:
+        digits = "".join(text.replace(",", "").split())
+        lines = self.desk.session.journal.lines
+        if not digits.isdecimal() or not 1 <= int(digits[:18]) <= lines:
+            self.say(f"{text!r} is no line of this log: it has {lines:,}", bad=True)
+            return
+        self.go(key(int(digits)))
+
+    def searched(self, matches: array[int], done: bool) -> None:
+        """The search found more, or ended."""
+        self._label_timeline()
+        self.refresh_bar()
+
+    # ---- panes
+
+    def action_next_pane(self) -> None:
+        self._to_pane(1)
+
+    def action_previous_pane(self) -> None:
+        self._to_pane(-1)
+
+    def _panes(self) -> list[Pane]:
+        return [self._timeline, self._owed, self._evidence]
+
+    def _to_pane(self, step: int) -> None:
+        shown = [n for n, pane in enumerate(self._panes(), 1) if n < 3 or self.has_class("-wide")]
+        now = next((n for n, pane in enumerate(self._panes(), 1) if pane.rows.has_focus), 1)
+        self.action_pane(shown[(shown.index(now) + step) % len(shown)] if now in shown else 1)
+
+    def action_pane(self, number: int) -> None:
+        pane = self._panes()[number - 1]
+        if number == 3 and not self.has_class("-wide"):
+            if self._subject is not None:
+                self.app.push_screen(
+                    EvidenceScreen(self.desk, self._writer, self._subject, self._step_in_evidence)
+                )
+            return
+        if self.has_class("-zoomed") or self.has_class("-short") or self.has_class("-tiny"):
+            self._zoom(pane)
+        pane.rows.focus()
+
+    def _zoom(self, pane: Pane | None) -> None:
+        self.set_class(pane is not None, "-zoomed")
+        self.query_one("#side").set_class(pane is not None and pane is not self._timeline, "-zoom")
+        for one in self._panes():
+            one.set_class(one is pane, "-zoom")
+        self.call_after_refresh(self._resized)
+
+    def action_zoom(self) -> None:
+        if self.has_class("-zoomed"):
+            self._zoom(None)
+        else:
+            self._zoom(next((pane for pane in self._panes() if pane.rows.has_focus), self._timeline))
+
+    def action_wrap(self) -> None:
+        self._wrapped = not self._wrapped
+        self._show_evidence()
+        self.say("evidence: long lines are wrapped" if self._wrapped else "evidence: long lines are cut")
+
+    def action_escape(self) -> None:
+        if self._finder.text:
+            self._finder.stop()
+            self._label_timeline()
+            self.refresh_bar()
+        elif self.has_class("-zoomed"):
+            self._zoom(None)
+            self._timeline.rows.focus()
+        elif self.timeline.filter != "all":
+            row = self.row
+            self.timeline.set_filter("all")
+            self.go(row, jump=False)
+        elif not self._timeline.rows.has_focus:
+            self._timeline.rows.focus()
+        else:
+            self.say("q quits")
+
+    # ---- accept, reload, follow
+
+    def action_accept(self) -> None:
+        if self.desk.read_only:
+            self.say("opened read-only: nothing can be appended")
+            return
+        if not self.desk.plan.repairs:
+            self.say("nothing to append: this log owes nothing")
+            return
+        from triage.tui.accept_screen import AcceptScreen
+
+        self.app.push_screen(AcceptScreen(self.desk, self._writer), self._accepted)
+
+    def _accepted(self, changed: bool | None) -> None:
+        """Back from the accept screen; `changed` says that there is another session now."""
+        if changed:
+            self.renewed()
+        else:
+            self._list_owed()
+
+    def renewed(self) -> None:
+        """The desk has a new session: show it, as near as possible to where we were."""
+        line, at_end = line_of(self.row), self.row == self.timeline.end
+        self._finder.stop()
+        self._jumps = []
+        self._load()
+        self.news = ""
+        row = (
+            self.timeline.end if at_end or self.following_log else key(min(line, self.timeline.journal.lines))
+        )
+        self._fill(max(row, key(1)) if self.timeline.journal.lines else self.timeline.end)
+
+    def action_reload(self) -> None:
+        self.news = "reading…"
+        self._header.refresh()
+        watch.reload(self, self.desk.session.path)
+
+    def on_reloaded(self, event: watch.Reloaded) -> None:
+        if isinstance(event.session, Session):
+            lost = self.desk.renew(event.session)
+            self.renewed()
+            if lost:
+                self.say(f"{counted(lost, 'answer')} no longer hold: those entries changed")
+        else:
+            self.news = f"can't be read: {event.session}"
+            self._header.refresh()
+
+    def on_reading(self, event: watch.Reading) -> None:
+        self.news = f"reading {event.part:.0%}"
+        self._header.refresh()
+
+    def action_follow(self) -> None:
+        self.following_log = not self.following_log
+        self.say(
+            "following: the log is read again as it grows" if self.following_log else "no longer following"
+        )
+        self._label_timeline()
+        if self.following_log:
+            self.go(self.timeline.end)
+            self._watch()
+
+    def _watch(self) -> None:
+        news = watch.changed(self.desk.session)
+        if news and self.following_log and not self.news.startswith("reading"):
+            self.action_reload()
+        elif not self.news.startswith("reading") and news != self.news:
+            self.news = news
+            self._header.refresh()
+
+    # ---- out
+
+    def action_copy_summary(self) -> None:
+        from triage.tui.out import copy_summary
+
+        copy_summary(self)
+
+    def action_export(self) -> None:
+        from triage.tui.out import ask_what_to_export
+
+        ask_what_to_export(self)

@@ -1,0 +1,118 @@
+"""What all screens have in common: toasts, help, palette, copying, the editor."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+from textual.app import SuspendNotSupported
+from textual.screen import Screen
+
+from triage.log.events import call_id
+from triage.log.journal import Unreadable
+from triage.log.json_text import dumps
+from triage.text import clean
+from triage.tui.clipboard import copy
+from triage.tui.desk import Desk
+from triage.tui.editor import editor_command
+from triage.tui.evidence import Evidence, Subject
+from triage.tui.timeline import call_of
+
+if TYPE_CHECKING:
+    from triage.tui.keys import Command
+
+Result = TypeVar("Result")
+
+
+class View(Screen[Result], Generic[Result]):
+    """A screen of triage. `COMMANDS_HERE` are its keys, for the help and the palette."""
+
+    COMMANDS_HERE: ClassVar[Sequence[Command]] = ()
+    TITLE_HERE: ClassVar[str] = ""
+    ESCAPE_TO_MINIMIZE = False
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 (Textual's own name)
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (6, "-short"), (16, "-tall")]  # noqa: RUF012
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__()
+        self.desk = desk
+        self._copied: tuple[Subject, int] | None = None
+
+    def say(self, text: str, *, bad: bool = False) -> None:
+        """A toast. Its text is never read as markup."""
+        self.app.clear_notifications()
+        self.notify(
+            clean(text, limit=400), severity="error" if bad else "information", timeout=5, markup=False
+        )
+
+    # ---- for the screens to fill in
+
+    def subject(self) -> Subject | None:
+        """What the operator looks at, where that is a row of the log."""
+        return None
+
+    def evidence(self) -> Evidence | None:
+        """Who writes the evidence here."""
+        return None
+
+    # ---- copy and editor
+
+    def action_copy(self) -> None:
+        subject, evidence = self.subject(), self.evidence()
+        choices = copies(subject, evidence) if subject and evidence else []
+        if not choices or subject is None:
+            self.say("nothing to copy here")
+            return
+        again = self._copied is not None and self._copied[0] == subject
+        at = (self._copied[1] + 1) % len(choices) if again and self._copied else 0
+        self._copied = (subject, at)
+        what, text = choices[at]
+        note = copy(self.app, text)
+        short = clean(text, limit=60)
+        then = f" · y again: {choices[(at + 1) % len(choices)][0]}" if len(choices) > 1 else ""
+        self.say(f"copied {what}: {short}{f' ({note})' if note else ''}{then}")
+
+    def action_editor(self) -> None:
+        subject = self.subject()
+        line = min(subject.line, self.desk.session.journal.lines) if subject else 1
+        command = editor_command(self.desk.session.path, max(1, line), os.environ)
+        try:
+            with self.app.suspend():
+                code = subprocess.call(command)
+        except SuspendNotSupported:
+            self.say("this terminal can't be handed to an editor", bad=True)
+            return
+        except OSError as error:
+            self.say(f"{command[0]} can't be started ({error.strerror}): set EDITOR", bad=True)
+            return
+        if code:
+            self.say(f"{command[0]} ended with code {code}", bad=True)
+        self.refresh()
+
+
+def copies(subject: Subject, evidence: Evidence) -> list[tuple[str, str]]:
+    """What can be copied of a subject, in the order in which `y` goes through it: name and text."""
+    calls, journal = evidence.calls, evidence.journal
+    if subject.line < 1 or subject.line > journal.lines:
+        return []
+    found: list[tuple[str, str]] = []
+    number = call_of(subject.row)
+    if subject.owed is not None:
+        found += [("id", subject.owed.tool_call_id), ("arguments", _written(subject.owed.arguments))]
+    elif number and number <= len(calls.named(subject.line)):
+        call = calls.named(subject.line)[number - 1]
+        found += [("id", call.id), ("arguments", _written(call.arguments))]
+    else:
+        ids = [id for event in calls.events(subject.line) if (id := call_id(event.data)) is not None]
+        found += [("id", ids[0])] if ids else []
+    try:
+        raw = journal.raw(subject.line).decode("utf-8", "replace").rstrip("\r\n")
+    except Unreadable:
+        return found
+    return [*found, (f"record of line {subject.line:,}", raw)]
+
+
+def _written(arguments: object) -> str:
+    return arguments if isinstance(arguments, str) else dumps(arguments)

@@ -1,0 +1,64 @@
+"""Whether a log changed since it was read, and reading it again beside the screen."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from textual.message import Message
+from textual.message_pump import MessagePump
+from textual.screen import Screen
+
+from triage.log.journal import Unreadable
+from triage.session import Session, open_session
+from triage.words import size_in_words
+
+
+class Reading(Message):
+    """How much of a log was read, from 0 to 1."""
+
+    def __init__(self, part: float) -> None:
+        super().__init__()
+        self.part = part
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, Reading)
+
+
+class Reloaded(Message):
+    """A log was read again: its session, or why it can't be read."""
+
+    def __init__(self, session: Session | Unreadable) -> None:
+        super().__init__()
+        self.session = session
+
+
+def changed(session: Session) -> str:
+    """What happened to the file since it was read, in words; "" where nothing did."""
+    try:
+        now = os.stat(session.path)
+    except OSError as error:
+        return f"the file has gone: {os.strerror(error.errno or 0)}"
+    journal = session.journal
+    if now.st_size > journal.size:
+        return f"grew by {size_in_words(now.st_size - journal.size)}: r reads it again"
+    if now.st_size < journal.size:
+        return f"was cut by {size_in_words(journal.size - now.st_size)}: r reads it again"
+    if now.st_ino != journal.base.inode or now.st_mtime != journal.modified:
+        return "was changed: r reads it again"
+    return ""
+
+
+def reload(screen: Screen[Any], path: str) -> None:
+    """Read a log in a thread. The screen gets `Reading` now and then, and one `Reloaded`."""
+    screen.run_worker(lambda: _read(screen, path), thread=True, exclusive=True, group="reload")
+
+
+def _read(target: MessagePump, path: str) -> None:
+    def progress(done: int, size: int) -> None:
+        target.post_message(Reading(done / max(1, size)))
+
+    try:
+        target.post_message(Reloaded(open_session(path, progress)))
+    except Unreadable as error:
+        target.post_message(Reloaded(error))
