@@ -61,12 +61,8 @@ def _open(arguments: list[str]) -> int:
     options_of.add_argument("log", metavar="LOG", nargs="+", help="a session log")
     options_of.add_argument("--plain", action="store_true", help="print the report as text, open no screen")
     options_of.add_argument("--redact", action="store_true", help="take secrets out of reports and exports")
-    options_of.add_argument(
-        "--read-only", action="store_true", help="open the screen without the accept step"
-    )
-    options_of.add_argument(
-        "--operator", default="", metavar="NAME", help="who answers (default: login name)"
-    )
+    options_of.add_argument("--read-only", action="store_true", help="open the screen without accept")
+    options_of.add_argument("--operator", default="", metavar="NAME", help="who answers (default: you)")
     options_of.add_argument("--version", action="version", version=f"triage {__version__}")
     options = options_of.parse_args(arguments)
     if options.plain or not _has_terminal():
@@ -94,7 +90,7 @@ def _screen(path: str, read_only: bool, redact: bool, operator: str) -> int:
     say_if_empty(session.path, session.journal.size)
     from triage.tui.app import run
 
-    says = run(session, read_only=read_only, operator=operator, redact=redact)
+    says = run(session, read_only=read_only, operator=operator)
     if says:
         show(says)
     return CLEAN

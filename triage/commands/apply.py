@@ -27,9 +27,7 @@ def run(arguments: Sequence[str]) -> int:
     )
     options_of.add_argument("log", metavar="LOG")
     options_of.add_argument("--ack", action="append", default=[], metavar="KEY=FINDING[:NOTE]")
-    options_of.add_argument(
-        "--operator", default="", metavar="NAME", help="who answers (default: login name)"
-    )
+    options_of.add_argument("--operator", default="", metavar="NAME", help="who answers (default: you)")
     options_of.add_argument("--plan", metavar="FILE", help="append only if the log is still as in this plan")
     options_of.add_argument("--json", action="store_true", help="print the result as one JSON object")
     options = options_of.parse_args(arguments)

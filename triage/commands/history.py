@@ -16,9 +16,7 @@ SCHEMA = "triage.history/1"
 
 def run(arguments: Sequence[str]) -> int:
     """The command with its arguments. Returns the exit code."""
-    options_of = parser(
-        "triage history", "List the repairs in a log: when, by whom, what they found, which rule."
-    )
+    options_of = parser("triage history", "List the repairs in a log: when, by whom, what was found.")
     options_of.add_argument("log", metavar="LOG")
     options_of.add_argument("--json", action="store_true", help="one JSON object a line, one line a record")
     options = options_of.parse_args(arguments)

@@ -23,7 +23,7 @@ def report(paths: Sequence[str], redacted: bool) -> int:
     """Print the report of each log as text. Returns the exit code."""
     from triage.report import plain
 
-    return _each(paths, lambda session: plain(session, redacted=redacted), lambda path, error: None)
+    return _each(paths, lambda session: plain(session, redacted=redacted))
 
 
 def _json(paths: Sequence[str], redacted: bool) -> int:
@@ -38,14 +38,17 @@ def _json(paths: Sequence[str], redacted: bool) -> int:
 
 
 def _each(
-    paths: Sequence[str], show: Callable[[Session], None], unread: Callable[[str, Unreadable], None]
+    paths: Sequence[str],
+    show: Callable[[Session], None],
+    unread: Callable[[str, Unreadable], None] | None = None,
 ) -> int:
     worst = CLEAN
     for path in paths:
         try:
             session = open_session(path)
         except Unreadable as error:
-            unread(path, error)
+            if unread is not None:
+                unread(path, error)
             worst = max(worst, fail(str(error), UNREADABLE))
             continue
         say_if_empty(path, session.journal.size)

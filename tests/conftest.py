@@ -1,0 +1,47 @@
+"""What every test shares: a home of its own, and the count of what was skipped."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+
+# In CI each skip has to be one of these, and no more often than this: a test that stops running is a fault.
+EXPECTED_SKIPS = {
+    "TRIAGE_CORPUS is not set": 400,  # real logs, which are not part of the project
+}
+
+_skipped: Counter[str] = Counter()
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drafts, cursors and traces of a test never meet those of the user who runs it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.skipped and isinstance(report.longrepr, tuple):
+        _skipped[report.longrepr[2].removeprefix("Skipped: ")] += 1
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if os.environ.get("CI") and exitstatus == 0 and _unexpected():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for reason, count in sorted(_skipped.items()):
+        terminalreporter.write_line(f"skipped {count}: {reason}")
+    for reason, count in _unexpected().items():
+        terminalreporter.write_line(f"not expected to be skipped in CI ({count}): {reason}", red=True)
+
+
+def _unexpected() -> dict[str, int]:
+    found = {}
+    for reason, count in _skipped.items():
+        allowed = max((n for known, n in EXPECTED_SKIPS.items() if reason.startswith(known)), default=0)
+        if count > allowed:
+            found[reason] = count
+    return found
