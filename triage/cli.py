@@ -13,6 +13,7 @@ from triage.commands import CLEAN, UNREADABLE, USAGE, fail, login, note, parser,
 COMMANDS = {
     "plan": "what would be appended, and why; changes nothing",
     "apply": "append the repair, with an answer for every unknown outcome",
+    "scan": "one row for each session of a folder, the worst first",
     "history": "the repairs that a log already holds: when, by whom, what they found",
 }
 

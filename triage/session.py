@@ -34,6 +34,12 @@ class Session:
         return self.journal.scan.state().last_time
 
     @property
+    def title(self) -> str | None:
+        """The session's title, else its first prompt, uncleaned; None where the log has neither."""
+        title = self.journal.decoder.facts().get("title")
+        return title or self.journal.first_prompt()
+
+    @property
     def corrupt_in_the_way(self) -> str:
         """For a crashed log with lines in its open turns that can't be read: one sentence on it, else ""."""
         return words.corrupt_in_the_way(self.corrupt_lines) if self.plan.open_turns else ""
@@ -49,13 +55,13 @@ class Session:
         if (base.device, base.inode) != (self.journal.base.device, self.journal.base.inode):
             return False
         landed = {
-            (event.type, call_id(event.data))
+            _landing(event.type, event.data)
             for line in range(self.journal.lines, 0, -1)
             if self.journal.offsets[line] > base.size
             for event in self.journal.events(line)
         }
         return bool(repairs) and all(
-            (repair.get("type"), call_id(repair.get("data", {}))) in landed for repair in repairs
+            _landing(repair.get("type"), repair.get("data", {})) in landed for repair in repairs
         )
 
     def preview(self) -> bytes:
@@ -145,6 +151,11 @@ def _compressed(path: str, plan: Plan) -> Refusal:
         boundary=plan.boundary.name,
         ids=tuple(owed.tool_call_id for owed in plan.owed),
     )
+
+
+def _landing(type: Any, data: Mapping[str, Any]) -> tuple[Any, str | None]:
+    """What tells one record of a repair from the others."""
+    return type, call_id(data, "request_id", "tool_call_id", "id")
 
 
 def _one_document(path: str, plan: Plan) -> Refusal:

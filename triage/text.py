@@ -10,7 +10,7 @@ import unicodedata
 _SUSPECT = re.compile(
     "[\\x00-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f"
     "\\u2028-\\u202f\\u205f-\\u206f\\u2800\\u3164\\ud800-\\udfff\\ue000-\\uf8ff\\ufe00-\\ufe0f\\ufeff\\uffa0"
-    "\\ufff0-\\uffff\\U0001bca0-\\U0001bca3\\U0001d173-\\U0001d17a\\U000e0000-\\U0010ffff]"
+    "\\ufff0-\\uffff\\U00013430-\\U00013440\\U0001bca0-\\U0001bca3\\U0001d173-\\U0001d17a\\U000e0000-\\U0010ffff]"
 )
 _NAMES = {"\n": "⏎", "\r": "␍", "\t": "→", "\x1b": "␛", "\x00": "␀", "\x7f": "␡"}
 _STACKED = 4  # combining marks on one character; more would paint over the rows around it

@@ -73,9 +73,9 @@ def append(journal: Journal, plan: Plan, answers: Mapping[str, Answer]) -> Appli
     (nothing was written, except with the codes `write_failed`, `not_synced` and `read_back`, whose
     sentences say what is on disk), and journal.Unreadable where the log has gone.
     """
-    repairs = answered(plan, answers)
-    if plan.refusal is not None:
+    if plan.refusal is not None:  # first: nobody is asked for answers that can't be used
         raise Refused(plan.refusal)
+    repairs = answered(plan, answers)
     size, first = journal.base.size, journal.lines + 1
     if not repairs:
         return Applied((), first, b"", size, size)

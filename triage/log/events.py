@@ -29,10 +29,12 @@ INPUT_RESOLVED = "input_resolved"
 # own words; `stage`, one of the STAGES below, where the record moves the call; `finished`, the outcome
 # as text where the log shows that the call finished and only its result was lost; `anomaly`, a code,
 # where the record is something wrong with the log (`last_turn`: only while its turn is the last one);
+# `contradicts`, where it can't be right, so that its call (without an id: each that waits) is unknown;
 # `instead`, the line of the note before it that this one replaces; `again`, whether the recorded result
 # of an answered call still has to be carried once more by a repair. Without a call: `turn_finished`,
 # whether the turn has said its last word and lacks nothing but its end (then it is open only while it
-# owes).
+# owes); `writer_gone`: another process goes on with the log, and what the one before it still had to
+# write is lost.
 EVIDENCE = "evidence"
 # A compaction, a rollback or a later reply: the calls of this lane (`tool_call_id`: that one) that were
 # named before owe nothing any more. `says` is why, for a person.

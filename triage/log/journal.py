@@ -41,6 +41,7 @@ from triage.log.events import (
     Event,
 )
 from triage.log.json_text import Fragment, Malformed, Unfinished, dumps, parse, salvage, starts_with
+from triage.log.split import Splits
 from triage.recovery.scan import Scan
 
 # The code of a line in the index. Lines that hold several events or none at all have codes of their own.
@@ -169,6 +170,18 @@ class Journal:
             for event in decoder.decode(record, line) or ()
             if event.type not in (EVIDENCE, SETTLE)
         ]
+
+
+    def first_prompt(self) -> str | None:
+        """The text of the first user message, None where there is none. Raises as `raw` does."""
+        at = self.codes.find(CODES[USER_MESSAGE])
+        for event in self.events(at + 1) if at >= 0 else ():
+            content = event.data.get("content")
+            parts = content if isinstance(content, list) else [{"text": content}]
+            texts = [part.get("text") for part in parts if isinstance(part, dict)]
+            if event.type == USER_MESSAGE and isinstance(next(iter(texts), None), str):
+                return str(texts[0])
+        return None
 
 
 def open_for_reading(path: str) -> int:
@@ -403,12 +416,16 @@ def _index_lines(
     descriptor: int, size: int, journal: Journal, progress: Callable[[int, int], None] | None
 ) -> None:
     at, reported = 0, 0
+    splits = Splits(journal.format)
     for raw in _lines(descriptor, size):
         line = len(journal.codes) + 1
         pieces = read_line(raw, line, at, journal.format)
         at += len(raw)
         journal.offsets.append(at)
         _index(journal, line, pieces)
+        found = splits.see(raw, line, pieces)
+        if found:
+            journal.scan.anomaly("split_record", *found)
         if progress is not None and at - reported >= BLOCK:
             reported = at
             progress(at, size)

@@ -7,8 +7,10 @@ under the lock. Nothing here writes.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 RECENT_SECONDS = 10.0  # a log that was written so lately may still be in use
@@ -41,6 +43,35 @@ def find_writers(status: os.stat_result) -> Writers:
     if sys.platform == "linux":
         return _on_linux(status)
     return _elsewhere(status)
+
+
+def all_writers() -> dict[tuple[int, int], Holder]:
+    """Who holds which file (device, inode) open for writing now, as far as this user may see; Linux only."""
+    found: dict[tuple[int, int], Holder] = {}
+    if sys.platform != "linux":
+        return found
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            for file in _written_files(entry.name):
+                found.setdefault(file, _holder(int(entry.name), "writes"))
+    return found
+
+
+def _written_files(pid: str) -> Iterator[tuple[int, int]]:
+    folder = f"/proc/{pid}/fd"
+    try:
+        for name in os.listdir(folder):
+            status = os.stat(f"{folder}/{name}")
+            if stat.S_ISREG(status.st_mode) and _is_written(pid, name):
+                yield status.st_dev, status.st_ino
+    except OSError:
+        return  # another user's process, or one that ended while we looked
+
+
+def _is_written(pid: str, name: str) -> bool:
+    with open(f"/proc/{pid}/fdinfo/{name}", encoding="ascii") as info:
+        flags = next((line for line in info if line.startswith("flags:")), "flags: 0")
+    return bool(int(flags.split()[1], 8) & _WRITES)
 
 
 def written_lately(status: os.stat_result, now: float | None = None) -> bool:

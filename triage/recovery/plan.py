@@ -220,9 +220,11 @@ def _evidence(turn: Turn, call: Call, judgement: Judgement) -> tuple[Evidence, .
     known = {line for line, _ in found}
     found |= {(line, "dispatched: handed to its tool") for line in call.dispatches if line not in known}
     found |= {(line, says) for line, says in call.inconsistent}
+    noted = {line for line, _ in call.notes}
     for request in call.requests:
-        found.add((request.line, f"{request.kind} requested"))
-        if request.decided is not None:
+        if request.line not in noted:
+            found.add((request.line, f"{request.kind} requested"))
+        if request.decided is not None and request.decided not in noted:
             found.add((request.decided, f"{request.kind} decided: {request.decision}"))
     known = {line for line, _ in found}
     found |= {(line, _AS_PROOF[judgement.rule]) for line in judgement.proof.lines if line not in known}

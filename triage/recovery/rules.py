@@ -206,6 +206,7 @@ def _cut(turn: Turn, types: tuple[str, ...], start: int, stop: int) -> list[int]
 
 def _past_the_hole(call: Call, records: Records, latest_ms: int | None, says: str) -> tuple[bool, str]:
     """Whether a record was written long enough after the call for its silence to mean anything."""
+    latest_ms = latest_ms if call.heard_ms is None else call.heard_ms
     if call.ms is not None and latest_ms is not None and latest_ms - call.ms > records.hole_ms:
         return True, says
     hole = f"{records.hole_ms:,} ms"

@@ -410,8 +410,14 @@ class Scan:
             _keep(self._of_last_turn, Anomaly(str(data["anomaly"]), event.line, says), KEPT_PER_CODE)
         elif "anomaly" in data:
             self.anomaly(str(data["anomaly"]), event.line, says)
+        if data.get("contradicts") and self._lane.turns:
+            for waiting in self._lane.turns[-1].calls.values():
+                if waiting.owes and call_id(data) in (None, waiting.id):
+                    _keep(waiting.inconsistent, (event.line, says), KEPT_LINES)
         if "turn_finished" in data and self._lane.turns:
             self._lane.turns[-1].finished = event.line if data["turn_finished"] else None
+        if data.get("writer_gone") is True:
+            self._writer_gone()
         id = call_id(data)
         call = None if id is None else self._call_here(id) or self._latest(id, event.line)
         if call is not None and "again" in data:
@@ -420,20 +426,24 @@ class Scan:
             return 0
         if call.notes and call.notes[-1][0] == data.get("instead"):
             call.notes.pop()
-        _keep(call.notes, (event.line, says), KEPT_LINES)
-        stage = data.get("stage")
+        _keep_ends(call.notes, (event.line, says), KEPT_LINES)
+        stage, of_turn = data.get("stage"), {} if call.turn is None else call.turn.dispatches
         if stage == DISPATCHED:
             call.gate = None
             _keep(call.dispatches, event.line, KEPT_LINES)
-        elif stage == GATED:
-            call.gate, call.ms = event.line, event.ms
+            _keep(of_turn.setdefault(call.id, []), event.line, KEPT_LINES)
+        elif stage in (GATED, WITHDRAWN):
+            call.gate, call.ms = (event.line, event.ms) if stage == GATED else (None, call.ms)
             call.dispatches.clear()
-        elif stage == WITHDRAWN:
-            call.gate = None
-            call.dispatches.clear()
+            of_turn.pop(call.id, None)
         if isinstance(data.get("finished"), str):
             call.finished = data["finished"]
         return 0
+
+    def _writer_gone(self) -> None:
+        for call in (call for calls in self._by_id.values() for call in calls):
+            if call.result is None and call.heard_ms is None:
+                call.heard_ms = self._latest_ms
 
     def _settle(self, event: Event) -> int:
         only, says = call_id(event.data), str(event.data.get("says", ""))
@@ -548,6 +558,13 @@ def _keep(kept: list[Any], item: Any, limit: int) -> None:
         kept.append(item)
     else:
         kept[-1] = item
+
+
+def _keep_ends(kept: list[Any], item: Any, limit: int) -> None:
+    """Append, but past the limit drop from the middle: how it began and how it ended tell the most."""
+    if len(kept) >= limit:
+        del kept[limit // 2]
+    kept.append(item)
 
 
 def _count(value: object) -> int | None:

@@ -56,6 +56,7 @@ class Call:
     step: Step | None
     time: Any
     ms: int | None = None
+    heard_ms: int | None = None  # the latest time in the log when the process that ran it had gone
     by_dispatch: bool = False
     dispatches: list[int] = field(default_factory=list)
     result: int | None = None

@@ -5,7 +5,7 @@ The gate itself is in the core; this screen shows it and asks it.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -26,12 +26,14 @@ from triage.tui.keybar import KeyBar
 from triage.tui.keys import ANSWERS, Command, bindings
 from triage.tui.pane import Pane
 from triage.tui.preview import preview, preview_paper
-from triage.tui.prompt import Prompt
 from triage.tui.rows import EDGES, Rows
 from triage.tui.text_screen import EvidenceScreen, TextScreen
 from triage.tui.timeline import key
 from triage.tui.view import View
 from triage.words import counted
+
+if TYPE_CHECKING:
+    from triage.tui.prompt import Prompt
 
 MAYBE_WRITTEN = ("write_failed", "not_synced", "read_back")  # refusals after the writing began
 
@@ -206,9 +208,7 @@ class AcceptScreen(View[bool]):
         if owed is None or not owed.needs_acknowledgement:
             self.say("notes belong to an answer: none is needed here")
             return
-        self.mount(
-            Prompt("note", f"note on {clean(owed.key, limit=24)}", clean(self.desk.notes.get(owed.key, "")))
-        )
+        self.ask("note", f"note on {clean(owed.key, limit=24)}", clean(self.desk.notes.get(owed.key, "")))
 
     def on_prompt_answered(self, event: Prompt.Answered) -> None:
         self._rows.focus()

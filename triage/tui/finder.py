@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 from textual.worker import get_current_worker
 
 from triage.log.journal import Unreadable
+from triage.text import clean
 from triage.tui.search import search
 from triage.tui.timeline import following, key, line_of
 
@@ -37,6 +39,11 @@ class Finder:
         self._last = ""
         self._part = 1.0
         self._moved = False
+
+    @property
+    def label(self) -> str:
+        """What the question for a search is called; it names the last one."""
+        return f"search (empty: {clean(self._last, limit=24)})" if self._last else "search"
 
     def start(self, text: str) -> None:
         """Search for a text; an empty one is the last one again."""
@@ -100,10 +107,6 @@ class Finder:
         """The search for the timeline's title: ` · /text 3/17 (40%)`."""
         if not self.text:
             return ""
-        from bisect import bisect_right
-
-        from triage.text import clean
-
         at = bisect_right(self.matches, line_of(row))
         some = f" {at:,}/{len(self.matches):,}" if self.matches else ""
         part = "" if self._part >= 1 else f" ({self._part:.0%} searched)"

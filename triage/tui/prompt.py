@@ -24,7 +24,8 @@ class Prompt(Horizontal):
         color: $foreground; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "cancel", "Leave the question", show=False, priority=True)
+        Binding("escape", "cancel", "Leave the question", show=False, priority=True),
+        Binding("tab,shift+tab", "stay", "Stay in the question", show=False, priority=True),
     ]
 
     class Answered(Message):
@@ -34,7 +35,7 @@ class Prompt(Horizontal):
             self.value = value
 
     def __init__(self, asks: str, label: str, value: str = "") -> None:
-        super().__init__(id="prompt")
+        super().__init__()
         self.asks = asks
         self._label = f" {label} "
         self._value = value
@@ -57,6 +58,9 @@ class Prompt(Horizontal):
         event.stop()
         self.post_message(self.Answered(self, event.value))
         self.remove()
+
+    def action_stay(self) -> None:
+        """No other pane takes the keys while the question stands."""
 
     def action_cancel(self) -> None:
         self.post_message(self.Answered(self, None))

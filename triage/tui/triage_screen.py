@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -21,7 +21,6 @@ from triage.tui.keys import TRIAGE, Command, bindings
 from triage.tui.lines import Lines
 from triage.tui.owed_rows import ORDER, OwedRows
 from triage.tui.pane import Pane
-from triage.tui.prompt import Prompt
 from triage.tui.row import Row
 from triage.tui.rows import EDGES, Rows
 from triage.tui.text_screen import EvidenceScreen, where
@@ -29,6 +28,9 @@ from triage.tui.timeline import FILTERS, Timeline, key, line_of
 from triage.tui.timeline_rows import TimelineRows
 from triage.tui.view import View
 from triage.words import counted
+
+if TYPE_CHECKING:
+    from triage.tui.prompt import Prompt
 
 WATCH_SECONDS = 2.0  # between two looks whether the log grew
 JUMPS = 200  # jumps that ctrl-o remembers
@@ -298,10 +300,10 @@ class TriageScreen(View[None]):
         self.say(f"timeline: {shown[name]}")
 
     def action_search(self) -> None:
-        self.mount(Prompt("search", "search", ""))
+        self.ask("search", self._finder.label)
 
     def action_goto(self) -> None:
-        self.mount(Prompt("line", "line"))
+        self.ask("line", "go to line")
 
     def on_prompt_answered(self, event: Prompt.Answered) -> None:
         self._timeline.rows.focus()

@@ -47,6 +47,14 @@ class View(Screen[Result], Generic[Result]):
             clean(text, limit=400), severity="error" if bad else "information", timeout=5, markup=False
         )
 
+    def ask(self, asks: str, label: str, value: str = "") -> None:
+        """Put a one-line question at the bottom; there is never more than one."""
+        from triage.tui.prompt import Prompt
+
+        for prompt in self.query(Prompt):
+            prompt.remove()
+        self.mount(Prompt(asks, label, value))
+
     # ---- for the screens to fill in
 
     def subject(self) -> Subject | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from triage.log.events import Event
-from triage.log.formats import codex, klbr, maka, native
+from triage.log.formats import claude, codex, copilot, dsh, klbr, maka, native, orchestral
 from triage.recovery.plan import Plan, Refusal, Repair
 from triage.recovery.rules import Records
 from triage.recovery.state import State
@@ -107,7 +107,7 @@ class Completes(Protocol):
         """The plan with what the run's own records say: its verdict, its boundary, its refusal."""
 
 
-FORMATS: tuple[Format, ...] = (native, codex, klbr, maka)
+FORMATS: tuple[Format, ...] = (native, claude, codex, copilot, klbr, maka, orchestral, dsh)
 
 _FOLDERS = tuple((format, format) for format in FORMATS if isinstance(format, IsFolder))
 
@@ -118,6 +118,11 @@ def recognise(records: Sequence[Record]) -> Format | None:
         if any(format.recognise(record) for record in records):
             return format
     return None
+
+
+def is_log_folder(path: str) -> bool:
+    """Whether a folder is one log, as a run folder is."""
+    return any(folder.events_file(path) is not None for _, folder in _FOLDERS)
 
 
 def locate(path: str) -> tuple[str, Format | None]:

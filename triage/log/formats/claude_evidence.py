@@ -14,6 +14,7 @@ from triage.log.json_text import dumps
 
 ASKS_A_PERSON = ("AskUserQuestion", "ExitPlanMode")
 QUOTED = 300  # characters of an output, of a call's arguments or of a question that are quoted
+KEPT_SUBCALLS = 100  # unanswered calls of a sub-agent whose tools are remembered
 
 # How a result begins that Claude Code writes itself where a person, a rule or an interrupt stopped the call.
 _REJECTED = (
@@ -67,26 +68,29 @@ def closed_by_the_agent(record: Mapping[str, Any], result: Mapping[str, Any]) ->
     return None
 
 
-def of_progress(record: Mapping[str, Any], name: str | None, subcalls: dict[str, str]) -> Iterator[dict[str, Any]]:
+def of_progress(
+    record: Mapping[str, Any], name: str | None, subcalls: dict[str, str]
+) -> Iterator[dict[str, Any]]:
     """The evidence in a `progress` record for an unanswered call of tool `name`, as `evidence` data.
 
     `subcalls` maps the calls that its sub-agent was seen to make to their tools, and is kept up to date.
+    `latest` marks a note that says no more than a later one of its kind does.
     """
     data = record.get("data")
     data = data if isinstance(data, Mapping) else {}
     kind = data.get("type")
     if kind == "hook_progress":
         yield of_hook(data, name)
-    elif kind == "mcp_progress":
+        return
+    if kind == "mcp_progress":
         yield _of_mcp(data)
-    elif kind == "bash_progress":
-        yield {"says": _of_bash(data), "stage": DISPATCHED, "latest": True}
-    elif kind == "agent_progress":
-        yield {"says": "agent progress: its sub-agent was at work", "stage": DISPATCHED, "latest": True}
-        for says in _of_agent(data.get("message"), subcalls):
-            yield {"says": says}
-    else:
-        yield {"says": f"{clip(str(kind), 60)}: it was at work", "stage": DISPATCHED, "latest": True}
+        return
+    quoted = list(_of_agent(data.get("message"), subcalls)) if kind == "agent_progress" else []
+    for says in quoted:
+        yield {"says": says, "stage": DISPATCHED}
+    if not quoted:
+        says = _of_bash(data) if kind == "bash_progress" else f"{clip(str(kind), 60)}: it was at work"
+        yield {"says": says, "stage": DISPATCHED, "latest": True}
 
 
 def of_hook(hook: Mapping[str, Any], name: str | None) -> dict[str, Any]:
@@ -132,7 +136,8 @@ def _of_agent(message: object, subcalls: dict[str, str]) -> Iterator[str]:
             continue
         if block.get("type") == "tool_use":
             name = str(block.get("name"))
-            subcalls[str(block.get("id"))] = name
+            if len(subcalls) < KEPT_SUBCALLS:
+                subcalls[str(block.get("id"))] = name
             yield f"its sub-agent called {clip(name, 60)} {clip(dumps(block.get('input')))}"
         elif block.get("type") == "tool_result":
             name = subcalls.pop(str(block.get("tool_use_id")), "")

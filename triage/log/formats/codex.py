@@ -425,7 +425,7 @@ class Decoder:
         return found
 
     def locks(self, path: str) -> Sequence[str]:
-        """The lock file that Codex holds on the session while it writes: under its home, by the thread's id."""
+        """The lock file that Codex holds while it writes the session: under its home, by the thread's id."""
         if self._id is None or not _THREAD_ID.fullmatch(self._id):
             return ()
         above = [folder for folder in Path(path).absolute().parents if folder.name in _SESSION_FOLDERS]

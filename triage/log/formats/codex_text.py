@@ -17,13 +17,13 @@ def text_of(payload: Mapping[str, Any], *keys: str) -> str:
 
 def content_of(value: Any) -> str:
     """The text of a message's content or of an output: a text, a part with one, or a list of them."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        return text_of(value, "text")
-    if isinstance(value, list):
-        return "\n".join(text for text in (content_of(part) for part in value) if text)
-    return ""
+    parts = value if isinstance(value, list) else [value]
+    texts = (part if isinstance(part, str) else text_of(part, "text") for part in parts if _has_text(part))
+    return "\n".join(text for text in texts if text)
+
+
+def _has_text(part: Any) -> bool:
+    return isinstance(part, str | dict)
 
 
 def outcome_of(source: Mapping[str, Any]) -> str:
@@ -50,4 +50,5 @@ def _is_int(value: object) -> bool:
 
 
 def quoted(text: str) -> str:
+    """A text as it is quoted: whole, or its first `QUOTED` characters."""
     return text if len(text) <= QUOTED else f"{text[:QUOTED]}… ({len(text):,} characters in all)"

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from triage.log.events import call_id
-
-QUOTED = 2000  # characters of a result or a command that are quoted
+from triage.log.formats.copilot_text import quoted, text
 
 
 @dataclass(slots=True, eq=False)
@@ -70,17 +69,6 @@ class Lane:
         self.steps.clear()
         self.calls.clear()
         self.answered.clear()
-
-
-def text(source: Any, key: str) -> str | None:
-    """The text under a key of an object, where it holds one that is not empty."""
-    value = source.get(key) if isinstance(source, Mapping) else None
-    return value if isinstance(value, str) and value else None
-
-
-def quoted(value: str, limit: int = QUOTED) -> str:
-    """At most `limit` characters of a text, with a note where more was cut."""
-    return value if len(value) <= limit else f"{value[:limit]}… ({len(value):,} characters in all)"
 
 
 def gated(input: Any, open_calls: Sequence[Call]) -> list[Call]:
@@ -141,7 +129,11 @@ def _ids(input: Any) -> Iterable[str]:
     calls = input.get("toolCalls")
     for source in (input, *(calls if isinstance(calls, list) else ())):
         keys = ("toolCallId", "toolUseId", "tool_call_id", "tool_use_id")
-        id = call_id(source, *keys, *(() if source is input else ("id",))) if isinstance(source, Mapping) else None
+        id = (
+            call_id(source, *keys, *(() if source is input else ("id",)))
+            if isinstance(source, Mapping)
+            else None
+        )
         if id is not None:
             yield id
 

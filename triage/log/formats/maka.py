@@ -49,6 +49,8 @@ _FAMILIES = (
 )  # fmt: skip
 _HARMLESS = ("run_", "turn_", "model_")  # they certainly moved no call
 _CALLS = ("tool_", "permission_")
+_INSIDE = (*_CALLS, "model_stream_")
+_BEGINS_A_CALL = ("tool_started", "permission_requested")
 
 
 def recognise(record: Mapping[str, Any]) -> bool:
@@ -111,17 +113,26 @@ class Decoder:
             self._anomalies.append(Anomaly("header_unreadable", None, header))
         elif header is not None:
             self._header = header
-        self._closures = [row for name in _request_files(self._folder) for row in self._rows(name)]
+        self._closures = self._requests_beside()
 
-    def _rows(self, path: str) -> list[Mapping[str, Any]]:
-        try:
-            return _parse_rows(beside.read(path))
-        except FileNotFoundError:
-            return []
-        except (OSError, ValueError) as error:
-            says = f"{os.path.basename(path)} can't be read: {error}"
-            self._anomalies.append(Anomaly("sandbox_boundary_unreadable", None, says))
-            return []
+    def _requests_beside(self) -> Sequence[Mapping[str, Any]]:
+        """The sandbox requests, each in its last state."""
+        rows: dict[object, Mapping[str, Any]] = {}
+        for path in _request_files(self._folder):
+            try:
+                found, damaged = _parse_rows(beside.read(path))
+                says = f"{damaged:,} lines can't be read" if damaged else ""
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError) as error:
+                found, says = [], str(error)
+            if says:
+                says = f"{path}: {says}; a closed request may be missing here"
+                self._anomalies.append(Anomaly("sandbox_boundary_unreadable", None, says))
+            for row in found:
+                id = row.get("requestId")
+                rows[id if isinstance(id, str | int) else (len(rows),)] = row
+        return list(rows.values())
 
     # ---- events
 
@@ -151,11 +162,11 @@ class Decoder:
         turn = str(record.get("turnId"))
         if type in RUN_ENDS:
             self._requests.clear()
-            ends = [(TURN_END, {"reason": type}) for _ in self._turns]
-            self._turns = []
-            return ends
-        inside = type.startswith((*_CALLS, "model_stream_")) and not self._turns
-        if turn in self._turns or not (type in _OPENS or inside):
+            open, self._turns = self._turns, []
+            return [(TURN_END, {"reason": type}) for _ in open]
+        # A call shows that its turn is open, whatever became of the start; a late result does not.
+        inside = type in _BEGINS_A_CALL or (type.startswith(_INSIDE) and not self._ends)
+        if turn in self._turns or not (type in _OPENS or (inside and not self._turns)):
             return []
         self._turns.append(turn)
         # A run that has ended by its header lacks nothing but what it still owes.
@@ -221,8 +232,8 @@ class Decoder:
         plan = replace(plan, verdict=verdict, anomalies=(*plan.anomalies, *self._anomalies))
         if plan.status == "clean" and verdict is not None:
             doubt = (
-                f"{HEADER} says that the run is {self._status}, and the events show no open turn: the run was "
-                "never closed, or its events were lost"
+                f"{HEADER} says that the run is {self._status}, and the events show no open turn: the run "
+                "was never closed, or its events were lost"
             )
             plan = replace(plan, status="doubtful", doubt=doubt)
         return plan if plan.status == "clean" else replace(plan, refusal=self.refusal(plan))
@@ -245,9 +256,9 @@ class Decoder:
         """Always: the header is rewritten by the app that owns the run."""
         return Refusal(
             "run_header_owned",
-            f"{os.path.join(self._folder, HEADER)} is rewritten in place by Maka, which owns this run, so nothing "
-            "is appended to its events: check each call, export the plan or the summary, and let Maka close the "
-            "run when it starts again",
+            f"{os.path.join(self._folder, HEADER)} is rewritten in place by Maka, which owns this run, so "
+            "nothing is appended to its events: check each call, export the plan or the summary, and let "
+            "Maka close the run when it starts again",
             boundary=plan.boundary.name,
             ids=tuple(owed.tool_call_id for owed in plan.owed),
         )
@@ -292,26 +303,24 @@ def _request_files(folder: str) -> list[str]:
     return [os.path.join(place, name) for place in (folder, session) for name in _REQUESTS]
 
 
-def _parse_rows(text: bytes) -> list[Mapping[str, Any]]:
-    """The request rows of a file: JSON lines, one array, or one object. The last state of a request counts."""
+def _parse_rows(text: bytes) -> tuple[list[Mapping[str, Any]], int]:
+    """The request rows of a file (an array, one object or JSON lines) and how many lines can't be read."""
     try:
         value = orjson.loads(text)
-        values = (
-            value
-            if isinstance(value, list)
-            else value.get("requests", value)
-            if isinstance(value, dict)
-            else []
-        )
-        values = values if isinstance(values, list) else [values]
+        value = value.get("requests", value) if isinstance(value, dict) else value
+        return [row for row in (value if isinstance(value, list) else [value]) if isinstance(row, dict)], 0
     except ValueError:
-        values = [orjson.loads(line) for line in text.split(b"\n") if line.strip()]
-    rows: dict[object, Mapping[str, Any]] = {}
-    for index, row in enumerate(values):
-        if isinstance(row, dict):
-            id = row.get("requestId")
-            rows[id if isinstance(id, str | int) else (index,)] = row
-    return list(rows.values())
+        pass
+    rows: list[Mapping[str, Any]] = []
+    damaged = 0
+    for line in filter(bytes.strip, text.split(b"\n")):
+        try:
+            row = orjson.loads(line)
+        except ValueError:
+            damaged += 1
+            continue
+        rows += [row] if isinstance(row, dict) else []
+    return rows, damaged
 
 
 def _decision(data: Mapping[str, Any]) -> object:

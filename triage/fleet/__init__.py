@@ -1,0 +1,1 @@
+"""Many sessions: which files are logs, one row each, the worst first."""

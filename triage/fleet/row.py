@@ -1,0 +1,120 @@
+"""One session as a row: a pure function of its path, the same here, in a worker and on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from triage.log.journal import Unreadable
+from triage.log.writers import Holder
+from triage.recovery.plan import Owed
+from triage.session import Session, open_session
+
+SCHEMA = "triage.session/1"
+NEEDS_REPAIR = ("crashed", "refused", "doubtful")
+TITLE = 120  # characters of a title that a row keeps
+
+# Parts of a tool's name that say it only looks. A hint for the order of rows: it changes no risk.
+_LOOKS = (
+    "read",
+    "view",
+    "list",
+    "search",
+    "grep",
+    "glob",
+    "find",
+    "fetch",
+    "get",
+    "cat",
+    "ls",
+    "stat",
+    "show",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What `triage scan` says of one session. `bytes` and `events` count; `why` is one sentence or "".
+
+    `danger` orders rows and is not printed: how many unknown calls there are that don't merely look.
+    """
+
+    path: str
+    format: str | None
+    status: str  # clean, crashed, doubtful, live, unreadable or refused
+    owed: int = 0
+    unknown: int = 0
+    waiting: int = 0
+    boundary: str | None = None
+    bytes: int | None = None
+    events: int | None = None
+    last_time: Any = None
+    title: str | None = None
+    why: str = ""
+    danger: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The row as the object that `triage scan --json` prints."""
+        fields = asdict(self)
+        del fields["danger"]
+        return {"schema": SCHEMA, **fields}
+
+
+def read_row(path: str, holders: Mapping[tuple[int, int], Holder] | None = None) -> Row | None:
+    """The row of one path, None where it holds no session log. Raises nothing for a bad file.
+
+    `holders`: who has which file (device, inode) in hand, where that was looked up.
+    """
+    try:
+        session = open_session(path)
+        return _row(session, holders or {})
+    except Unreadable as error:
+        if error.code == "not_a_log":
+            return None
+        return Row(path, None, "unreadable", why=str(error))
+
+
+def _row(session: Session, holders: Mapping[tuple[int, int], Holder]) -> Row:
+    plan, journal = session.plan, session.journal
+    holder = holders.get((journal.base.device, journal.base.inode))
+    status, why = plan.status, plan.doubt
+    if plan.refusal is not None:
+        status, why = "refused", plan.refusal.says
+    elif plan.owed:
+        why = max(plan.owed, key=_severity).why
+    if holder is not None:
+        status, why = "live", str(holder)
+    title = session.title
+    return Row(
+        path=session.path,
+        format=journal.format.NAME,
+        status=status,
+        owed=len(plan.owed),
+        unknown=plan.unknown,
+        waiting=sum(owed.rule == "W1" for owed in plan.owed),
+        boundary=plan.boundary.name,
+        bytes=journal.size,
+        events=journal.scan.events,
+        last_time=session.last_time,
+        title=title[:TITLE] if title else None,
+        why=why,
+        danger=sum(_severity(owed) == 2 for owed in plan.owed),
+    )
+
+
+def _severity(owed: Owed) -> int:
+    """2: unknown, and it may have changed something; 1: unknown, of a tool that only looks; 0: the rest."""
+    if owed.label != "UNKNOWN":
+        return 0
+    name = (owed.name or "").lower()
+    return (
+        1 if any(part in name.replace("-", "_").split("_") or name.startswith(part) for part in _LOOKS) else 2
+    )
+
+
+def worst_first(row: Row) -> tuple[object, ...]:
+    """The order of rows: what may have done damage first, then what else needs a person, then the rest."""
+    ranks = {"crashed": 1, "refused": 1, "doubtful": 2, "unreadable": 3, "live": 4, "clean": 5}
+    rank = 0 if row.unknown and row.status in ("crashed", "refused") else ranks[row.status]
+    return rank, -row.danger, -row.unknown, -row.waiting, -row.owed, row.path
