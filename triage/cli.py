@@ -15,6 +15,7 @@ COMMANDS = {
     "apply": "append the repair, with an answer for every unknown outcome",
     "scan": "one row for each session of a folder, the worst first",
     "history": "the repairs that a log already holds: when, by whom, what they found",
+    "errors": "what failed in many sessions, and how often the same failure came back",
 }
 
 _EPILOG = (

@@ -1,4 +1,4 @@
-"""Files that triage makes beside a log: exports, and the trace of a failure. Never over another file."""
+"""Files that triage makes for its operator: exports. Never over another file."""
 
 from __future__ import annotations
 
@@ -24,15 +24,3 @@ def write_new(folder: str, stem: str, suffix: str, text: str) -> str:
             file.write(text)
         return path
     raise FileExistsError(f"{MOST} files named {name}{suffix} are there already")
-
-
-def state_folder() -> str:
-    """The user's own folder for what programs keep between runs; it is made where it is missing.
-
-    Raises OSError.
-    """
-    from platformdirs import user_state_path
-
-    folder = user_state_path("triage")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return str(folder)

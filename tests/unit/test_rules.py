@@ -604,7 +604,7 @@ def events_for(rule: object) -> list[dict[str, object]]:
         3: [turn_start(), step_start(), names("a"), step_end()],
         "W1": [turn_start(), names("a"), asks("r", "a")],
         "W2": [turn_start(), names("a"), asks("r", "a"), denies("r")],
-    }[rule]  # type: ignore[index]
+    }[rule]
 
 
 @pytest.mark.parametrize("dispatches", ["all", "some", "none"])

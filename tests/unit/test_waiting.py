@@ -210,6 +210,15 @@ def test_a_request_may_name_a_call_of_the_turn_around() -> None:
     ]
 
 
+def test_a_decision_may_follow_after_the_inner_turn_that_asked_has_ended() -> None:
+    around = [turn_start(), names("a"), turn_start(), asks("r", "a"), turn_end()]
+    denied = plan_of(*around, denies("r"))
+    assert (rule(denied, "a"), codes(denied)) == ("W2", [])
+    assert kinds(plan_of(*around))[:2] == [("approval_decided", "r"), ("tool_result", "a")]
+    ended = [*around, turn_end(), turn_start(), names("b"), asks("r", "b")]
+    assert (rule(plan_of(*ended), "b"), codes(plan_of(*ended))) == ("W1", [])
+
+
 # ---- what the plan closes
 
 

@@ -12,6 +12,7 @@ import os
 import stat
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import islice
@@ -19,7 +20,7 @@ from typing import Any
 
 import orjson
 
-from triage.log import compressed, formats
+from triage.log import compressed, fast, formats
 from triage.log.events import (
     APPROVAL_DECIDED,
     APPROVAL_REQUESTED,
@@ -171,7 +172,6 @@ class Journal:
             if event.type not in (EVIDENCE, SETTLE)
         ]
 
-
     def first_prompt(self) -> str | None:
         """The text of the first user message, None where there is none. Raises as `raw` does."""
         at = self.codes.find(CODES[USER_MESSAGE])
@@ -222,6 +222,48 @@ def read_journal(path: str, progress: Callable[[int, int], None] | None = None) 
     Raises Unreadable for what is no log: besides the codes of `open_for_reading`, `not_a_log` for a file
     in which no line is an event of a known format.
     """
+    with opened(path) as log:
+        scan = Scan()
+        base = read_base(log.descriptor, -1)
+        journal = Journal(
+            log.path, log.format, log.size, log.modified, log.one_document, base,
+            array("Q", [0]), bytearray(), bytearray(), array("Q"),
+            scan, new_decoder(log.format, log.path), [], log.text,
+        )  # fmt: skip
+        if log.one_document:
+            _index_document(log.source, log.length, journal)
+        else:
+            _index_lines(log.source, log.length, journal, progress)
+        if log.text is not None and log.text.broken:
+            line = max(1, journal.lines)
+            says = f"{log.text.broken}: its bytes are kept"
+            scan.corrupt(Corrupt(line, log.length, log.length, says, None, True))
+        journal.base = read_base(log.descriptor, scan.state().next_seq - 1, log.size)
+        return journal
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A log that is open for reading, and what it is.
+
+    `path` is the file with its events, `size` its bytes, `modified` in seconds since 1970; `source` is a
+    descriptor of its text, which has `length` bytes and is unpacked (`text`) where the log is compressed.
+    """
+
+    path: str
+    format: formats.Format
+    one_document: bool
+    descriptor: int
+    size: int
+    modified: float
+    source: int
+    length: int
+    text: compressed.Text | None
+
+
+@contextmanager
+def opened(path: str) -> Iterator[Opened]:
+    """Open a log for reading, recognise it, and close it. Raises Unreadable as `read_journal` does."""
     path, known = formats.locate(path)
     # The events file of a run that got no further than its header may be missing: a log without events.
     missing = known is not None and not os.path.lexists(path)
@@ -232,21 +274,7 @@ def read_journal(path: str, progress: Callable[[int, int], None] | None = None) 
         text = _unpack(descriptor, path, size) if compressed.is_compressed(descriptor) else None
         source, length = (descriptor, size) if text is None else (text.file.fileno(), text.size)
         format, one_document = (known, False) if known is not None else _recognise(source, path, length)
-        scan = Scan()
-        base = read_base(descriptor, -1)
-        journal = Journal(
-            path, format, size, status.st_mtime, one_document, base,
-            array("Q", [0]), bytearray(), bytearray(), array("Q"), scan, new_decoder(format, path), [], text,
-        )  # fmt: skip
-        if one_document:
-            _index_document(source, length, journal)
-        else:
-            _index_lines(source, length, journal, progress)
-        if text is not None and text.broken:
-            line = max(1, journal.lines)
-            scan.corrupt(Corrupt(line, length, length, f"{text.broken}: its bytes are kept", None, True))
-        journal.base = read_base(descriptor, scan.state().next_seq - 1, size)
-        return journal
+        yield Opened(path, format, one_document, descriptor, size, status.st_mtime, source, length, text)
     except OSError as error:
         raise _unreadable(path, error) from error
     finally:
@@ -288,15 +316,18 @@ def read_base(descriptor: int, last_seq: int, size: int | None = None) -> Base:
     )
 
 
-def _lines(descriptor: int, size: int) -> Iterator[bytes]:
-    """The lines of the first `size` bytes, split on the byte newline alone, each with its newline."""
-    at = 0
+def lines_of(
+    descriptor: int, size: int, at: int = 0, progress: Callable[[int, int], None] | None = None
+) -> Iterator[bytes]:
+    """The lines from byte `at` to `size`, split on the byte newline alone, each with its newline."""
     pieces: list[bytes] = []  # of a line that goes on past its block
     while at < size:
         block = os.pread(descriptor, min(BLOCK, size - at), at)
         if not block:
             break
         at += len(block)
+        if progress is not None:
+            progress(at, size)
         lines = BytesIO(block).readlines()
         if pieces:
             pieces.append(lines.pop(0))
@@ -318,7 +349,7 @@ def _recognise(descriptor: int, path: str, size: int) -> tuple[formats.Format, b
         if format.document(_root(head)) is not None:
             return format, True
     seen = 0
-    for raw in islice(_lines(descriptor, size), HEAD_LINES):
+    for raw in islice(lines_of(descriptor, size), HEAD_LINES):
         if not raw.removeprefix(_BOM).strip(_BLANK):
             continue
         seen += 1
@@ -415,21 +446,24 @@ def _inexact(record: Mapping[str, Any]) -> bool:
 def _index_lines(
     descriptor: int, size: int, journal: Journal, progress: Callable[[int, int], None] | None
 ) -> None:
-    at, reported = 0, 0
     splits = Splits(journal.format)
-    for raw in _lines(descriptor, size):
-        line = len(journal.codes) + 1
-        pieces = read_line(raw, line, at, journal.format)
-        at += len(raw)
-        journal.offsets.append(at)
+
+    def whole(line: int, raw: bytes) -> None:
+        pieces = read_line(raw, line, journal.offsets[line - 1], journal.format)
         _index(journal, line, pieces)
         found = splits.see(raw, line, pieces)
         if found:
             journal.scan.anomaly("split_record", *found)
-        if progress is not None and at - reported >= BLOCK:
-            reported = at
-            progress(at, size)
-    if at < size:
+
+    lines = lines_of(descriptor, size, progress=progress)
+    if journal.format is formats.native and size >= fast.QUICK_FROM:
+        quick = fast.Quick(journal.scan, journal.codes, journal.depths, journal.mates, CODES, whole)
+        quick.feed(lines, journal.offsets)
+    else:
+        for line, raw in enumerate(lines, 1):
+            journal.offsets.append(journal.offsets[-1] + len(raw))
+            whole(line, raw)
+    if journal.offsets[-1] < size:
         raise Unreadable("log_moved", f"{journal.path} was cut while it was read: open it again")
 
 
@@ -467,7 +501,7 @@ def _index_document(descriptor: int, size: int, journal: Journal) -> None:
         says = f"{journal.path} is one JSON document of {size:,} bytes, too large to be read whole"
         raise Unreadable("document_too_large", says)
     raw = os.pread(descriptor, size, 0).removeprefix(_BOM)
-    events, cut = _records_of_document(raw, journal.format)
+    events, cut = records_of_document(raw, journal.format)
     for index, record in enumerate(events):
         whole = isinstance(record, dict)
         journal.documents.append(record if whole else {"type": None, "record": record})
@@ -478,7 +512,7 @@ def _index_document(descriptor: int, size: int, journal: Journal) -> None:
         journal.scan.corrupt(Corrupt(max(1, len(events)), size, size, says, None, True))
 
 
-def _records_of_document(raw: bytes, format: formats.Format) -> tuple[Sequence[Any], bool]:
+def records_of_document(raw: bytes, format: formats.Format) -> tuple[Sequence[Any], bool]:
     """The records of a document that are certainly whole, and whether it is cut or damaged after them."""
     try:
         records = format.document(orjson.loads(raw))

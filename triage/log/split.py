@@ -43,7 +43,7 @@ class Splits:
         if not self._lines and not any(isinstance(piece, Corrupt) for piece in pieces):
             return None
         text = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
-        if self._starts.match(text.lstrip()):
+        if self._starts.match(text.lstrip()) or (not self._lines and text.strip() == "{"):
             self._first, self._lines, self._size, self._tries = line, [text], len(raw), 0
             return None
         if not self._lines:

@@ -136,12 +136,11 @@ def make_plan(state: State, records: Records) -> Plan:
     repairs: list[Repair] = []
     for turn in state.open_turns:
         for call in state.owed[turn]:
-            open_requests = [r for r in call.requests if r.decision is None and r.id is not None]
-            repairs += [_close_request(r, entries[call].key) for r in open_requests]
+            repairs += _close_requests(call.requests, repairs, entries[call].key)
             repairs.append(_result(entries[call]))
         if not state.owed[turn]:
             repairs += [_carried(call) for call in turn.again]
-        repairs += [_close_request(r) for r in _unclaimed(turn, state.open_turns)]
+        repairs += _close_requests(_unclaimed(turn, state.open_turns), repairs)
         if not turn.implicit:
             repairs.append(_turn_end(turn))
     doubt = _doubt(state)
@@ -257,9 +256,15 @@ def _left(call: Call) -> Left:
 def _unclaimed(turn: Turn, open_turns: Sequence[Turn]) -> list[Request]:
     """Open requests of a turn that no call of an open turn claims: they are closed before the turn."""
     claimed = {id(r) for t in open_turns for call in t.calls.values() for r in call.requests}
-    return [
-        r for r in turn.loose_requests if r.decision is None and id(r) not in claimed and r.id is not None
-    ]
+    return [r for r in turn.loose_requests if id(r) not in claimed]
+
+
+def _close_requests(requests: Sequence[Request], planned: Sequence[Repair], key: str = "") -> list[Repair]:
+    """What closes the open ones of these requests: each id once, in however many places it was opened."""
+    closed = {(repair.type, repair.data.get("request_id")) for repair in planned}
+    open_ones = [r for r in requests if r.decision is None and r.id is not None]
+    repairs = [_close_request(request, key) for request in open_ones]
+    return [repair for repair in repairs if (repair.type, repair.data["request_id"]) not in closed]
 
 
 def _close_request(request: Request, key: str = "") -> Repair:

@@ -6,7 +6,7 @@ long it is. It judges nothing: `rules` reads what is left here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from triage.log.events import (
@@ -116,6 +116,32 @@ class Scan:
         if event.type not in KNOWN_TYPES and not event.plain:
             self._unknown[event.type] = self._unknown.get(event.type, 0) + 1
         return 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether no turn is open, so that a turn that opens and closes well leaves nothing behind."""
+        return not self._lane_name and not any(lane.turns for lane in self._lanes.values())
+
+    @property
+    def expected_seq(self) -> int | None:
+        """The seq that the next event should carry; None where any would do."""
+        return self._seqs.expected
+
+    def knows(self, ids: Iterable[bytes]) -> bool:
+        """Whether an unanswered call of one of these ids (UTF-8) is remembered."""
+        return bool(self._by_id) and any(id.decode("utf-8") in self._by_id for id in ids)
+
+    def pass_over(self, events: int, start: int, end: Event, headers: bool) -> None:
+        """Take a stretch of events that ends in the `turn_end` of the turn of line `start`.
+
+        For stretches that leave nothing behind: every call answered once, steps paired, seqs counting up.
+        """
+        self.events += events
+        self._last, self._last_time = end, end.time
+        self._seqs.pass_over(end.seq or 0)
+        self._headers |= headers
+        self._last_turn = Turn(start, end.seq or 0, None, ended=end.line)
+        self._of_last_turn.clear()
 
     def corrupt(self, corrupt: Corrupt) -> None:
         """Take a stretch that is no event. It may have been anything, so each open turn remembers it."""
@@ -228,7 +254,11 @@ class Scan:
             for result in results:
                 self._answer(self._latest(id, result), result)
         for id in turn.requests:
-            self._requests.pop(id, None)
+            owner = self._requests[id][2] if id in self._requests else None
+            if owner is not None and owner.ended is None:
+                owner.requests.append(id)  # asked here, for a call of a turn around
+            else:
+                self._requests.pop(id, None)
         for call in turn.calls.values():
             if call.result is not None:
                 self._forget(call)

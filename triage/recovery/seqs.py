@@ -41,6 +41,16 @@ class Seqs:
             return "seq_out_of_order", f"seq {seq} after {previous}; the order of the file counts"
         return "seq_gap", f"seq jumps from {previous} to {seq}"
 
+    @property
+    def expected(self) -> int | None:
+        """The seq that should come next; None where any would do."""
+        return None if self._previous is None else self._previous + 1
+
+    def pass_over(self, seq: int) -> None:
+        """Take a stretch whose seqs count up by one and end in `seq`."""
+        self._largest = max(self._largest, seq)
+        self._previous = seq
+
     def forgive(self) -> None:
         """An unreadable stretch may have held any seq: don't report the gap that it leaves."""
         self._previous = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from triage.recovery.acknowledge import Answer
 from triage.recovery.plan import Owed
 from triage.text import clean
 from triage.tui.desk import Desk
@@ -11,6 +10,7 @@ from triage.tui.row import Row, Span, row, wrap
 from triage.tui.rows import Fixed
 from triage.tui.short import arguments_in_short
 from triage.tui.theme import LABEL_STYLES
+from triage.tui.times import moment
 from triage.words import GLYPHS, RISKS, counted, size_in_words
 
 BOXES = {"": "[   ]", "ran": "[ran]", "did-not-run": "[not]", "could-not-tell": "[ ? ]", "deny": "[deny]"}
@@ -26,17 +26,17 @@ INDENT = "        "
 class AcceptRows(Fixed):
     """The screen's text as a source of rows; `entries` says which owed call stands on a row.
 
-    `notice` are sentences about an append that was refused.
+    `notice` are sentences about the log or an append, in the style "bad" or "unknown".
     """
 
-    def __init__(self, desk: Desk, size: int, notice: list[str], width: int) -> None:
+    def __init__(self, desk: Desk, size: int, notice: list[Span], width: int) -> None:
         self.entries: dict[int, Owed] = {}
         self._rows_so_far: list[Row] = []
         plan = desk.plan
         self._sentences(desk, size, notice, width)
         asked = sorted(desk.asked, key=lambda owed: ORDER.index(owed.label))
         for owed in asked:
-            self._entry(owed, desk.answers.get(owed.key), desk.notes.get(owed.key, ""), width)
+            self._entry(desk, owed, width)
         rest = [owed for owed in plan.owed if not owed.needs_acknowledgement]
         self._add(
             row(("Also appended (no answer needed)" if asked else "Appended (no answer needed)", "title"))
@@ -44,7 +44,7 @@ class AcceptRows(Fixed):
         for owed in rest:
             self._plain(owed)
         self._closings(desk)
-        super().__init__(self._rows_so_far, frozenset(self.entries) or None)
+        super().__init__(self._rows_so_far, frozenset(self.entries))
 
     def index_of(self, key: str) -> int | None:
         """The row of the entry with a key."""
@@ -53,10 +53,9 @@ class AcceptRows(Fixed):
     def _add(self, *rows: Row) -> None:
         self._rows_so_far.extend(rows)
 
-    def _sentences(self, desk: Desk, size: int, notice: list[str], width: int) -> None:
+    def _sentences(self, desk: Desk, size: int, notice: list[Span], width: int) -> None:
         plan = desk.plan
-        for text in notice:
-            self._add(*wrap([("✖ ", "bad"), (clean(text), "bad")], width, 2))
+        self._notices(notice, "bad", width)
         if plan.refusal is not None:
             says = f"CAN'T BE APPENDED: {plan.refusal.says}"
             self._add(*wrap([("✖ ", "bad"), (clean(says), "bad")], width, 2))
@@ -72,18 +71,29 @@ class AcceptRows(Fixed):
         for label in ("UNKNOWN", "WAITING"):
             if label in labels:
                 self._add(*wrap([(RISKS[label], "text")], width))
+        self._notices(notice, "unknown", width)
+        if desk.drafted:
+            says = f"Draft: {desk.drafted}. Check them: R, D or U changes one."
+            self._add(*wrap([("! ", "unknown"), (clean(says), "text")], width, 2))
         warning = plan.doubt or desk.session.corrupt_in_the_way
         if warning:
             self._add(*wrap([("! ", "unknown"), (clean(warning), "unknown")], width, 2))
 
-    def _entry(self, owed: Owed, answer: Answer | None, note: str, width: int) -> None:
+    def _notices(self, notice: list[Span], style: str, width: int) -> None:
+        glyph = "✖ " if style == "bad" else "! "
+        for says in (says for says, its in notice if its == style):
+            self._add(*wrap([(glyph, style), (clean(says), style)], width, 2))
+
+    def _entry(self, desk: Desk, owed: Owed, width: int) -> None:
+        answer, note = desk.answers.get(owed.key), desk.notes.get(owed.key, "")
         self.entries[len(self._rows_so_far)] = owed
         style = LABEL_STYLES[owed.label]
         box: Span = (f"{BOXES[answer.finding if answer else '']:<6} ", "key" if answer else "head")
         self._add(Row((box, *_call(owed, style)), ((f"rule {owed.rule}", "dim"),)))
         self._add(*wrap([(INDENT, "text"), (clean(owed.why), "dim")], width, len(INDENT)))
         if answer is not None:
-            who = f" ({clean(answer.operator, limit=30)})" if answer.operator else ""
+            by = " ".join(part for part in (answer.operator, moment(answer.at, desk.clock())) if part)
+            who = f" ({clean(by, limit=60)})" if by else ""
             found: list[Span] = [
                 (INDENT, "text"),
                 ("found: ", "dim"),

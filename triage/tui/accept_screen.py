@@ -16,16 +16,17 @@ from triage.recovery.acknowledge import DENY, Answer, BadAnswer, Unanswered, fin
 from triage.recovery.plan import Owed
 from triage.session import Applied, Refused, Session, open_session
 from triage.text import clean
-from triage.tui.accept_rows import FOUND, AcceptRows
+from triage.tui.accept_rows import AcceptRows
 from triage.tui.calls import Calls
 from triage.tui.choice import Choice, ChoiceScreen
-from triage.tui.desk import Desk
+from triage.tui.desk import Desk, leaving_in_words
 from triage.tui.done_screen import DoneScreen, applied_in_words
 from triage.tui.evidence import Evidence, Subject
 from triage.tui.keybar import KeyBar
 from triage.tui.keys import ANSWERS, Command, bindings
 from triage.tui.pane import Pane
 from triage.tui.preview import preview, preview_paper
+from triage.tui.row import Span
 from triage.tui.rows import EDGES, Rows
 from triage.tui.text_screen import EvidenceScreen, TextScreen
 from triage.tui.timeline import key
@@ -36,6 +37,14 @@ if TYPE_CHECKING:
     from triage.tui.prompt import Prompt
 
 MAYBE_WRITTEN = ("write_failed", "not_synced", "read_back")  # refusals after the writing began
+
+
+class Seen(Message):
+    """What goes on with the log, where that matters to an append."""
+
+    def __init__(self, says: Span) -> None:
+        super().__init__()
+        self.says = says
 
 
 class Ended(Message):
@@ -57,7 +66,8 @@ class AcceptScreen(View[bool]):
     def __init__(self, desk: Desk, evidence: Evidence) -> None:
         super().__init__(desk)
         self._writer = evidence
-        self._notice: list[str] = []
+        self._notice: list[Span] = []
+        self._seen: list[Span] = []
         self._appending = False
         self._renewed = False
         self._pane = Pane(Rows(), footed=True, id="accept")
@@ -69,6 +79,23 @@ class AcceptScreen(View[bool]):
     def on_mount(self) -> None:
         self._rows.focus()
         self._fill(self._first())
+        self.run_worker(self._look, thread=True, group="activity", exit_on_error=False)
+
+    def _look(self) -> None:
+        """Whether somebody else has the log in hand: known before the answers are given, not after."""
+        try:
+            activity = self.desk.session.activity()
+        except (Unreadable, OSError) as error:
+            self.post_message(Seen((str(error), "bad")))
+            return
+        if activity.refuses:
+            self.post_message(Seen((f"An append would be refused now: {activity.refuses}", "bad")))
+        elif activity.warns:
+            self.post_message(Seen((activity.warns, "unknown")))
+
+    def on_seen(self, event: Seen) -> None:
+        self._seen = [event.says]
+        self._fill(None)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._fill, None)
@@ -82,9 +109,9 @@ class AcceptScreen(View[bool]):
     def _fill(self, entry: str | None) -> None:
         """Show the plan and the answers, with the cursor on the entry of a key (None: where it is)."""
         entry = entry or (self._owed.key if self._owed else None)
-        source = AcceptRows(
-            self.desk, len(preview(self.desk)), self._notice, max(20, self._rows.size.width - EDGES)
-        )
+        notice = [*self._notice, *self._seen]
+        width = max(20, self._rows.size.width - EDGES)
+        source = AcceptRows(self.desk, len(preview(self.desk)), notice, width)
         at = source.index_of(entry) if entry else None
         if at is None:
             at = next(iter(source.entries), 0)
@@ -199,9 +226,6 @@ class AcceptScreen(View[bool]):
             finding = DENY
         self.desk.answer(owed, finding)
         self._changed(owed)
-        left = len(self.desk.missing)
-        then = f"{counted(left, 'answer')} to go: n" if left else "every answer is given: A appends"
-        self.say(f"{clean(owed.key, limit=40)}: {FOUND[finding]} · {then}")
 
     def action_comment(self) -> None:
         owed = self._owed
@@ -220,8 +244,10 @@ class AcceptScreen(View[bool]):
 
     def _changed(self, owed: Owed) -> None:
         self._notice = []
+        problem = self.desk.keep()
+        if problem:
+            self._notice = [(f"the answers could not be kept as a draft: {problem}", "unknown")]
         self._fill(owed.key)
-        self.desk.keep()
 
     # ---- the append
 
@@ -252,31 +278,31 @@ class AcceptScreen(View[bool]):
     def _done(self, applied: Applied, session: Session | Unreadable | None) -> None:
         self.desk.said = applied_in_words(self.desk.session.path, applied, session)
         answers = dict(self.desk.answers)
+        self.desk.forget()
         if isinstance(session, Session):
             self.desk.renew(session)
-        self.desk.answers, self.desk.notes = {}, {}
-        self.desk.keep()
+        self.app.clear_notifications()
         self.dismiss(True)
         self.app.push_screen(DoneScreen(self.desk, applied, answers, session))
 
     def _refused(self, error: Exception, session: Session | Unreadable | None) -> None:
         """Nothing was appended: say why; where the log moved, go on with the plan of what it is now."""
-        self._notice = [f"{_what_happened(error)}: {error}"]
+        self._notice = [(f"{_what_happened(error)}: {error}", "bad")]
         if isinstance(session, Session):
             before = len(self.desk.answers)
             lost = self.desk.renew(session)
             self._renewed = True
             self._writer = Evidence(Calls(session), self.desk.clock())
             kept = f"{before - lost} of {counted(before, 'answer')} kept: their entries are still the same"
-            self._notice.append(f"The plan was made again from the log as it is now. {kept}.")
+            self._notice.append((f"The plan was made again from the log as it is now. {kept}.", "unknown"))
             if not session.plan.repairs:
                 self.dismiss(True)
                 self.say(f"nothing was appended: {error}; the log owes nothing now", bad=True)
                 return
         elif isinstance(session, Unreadable):
-            self._notice.append(f"The log can't be read any more: {session}")
+            self._notice.append((f"The log can't be read any more: {session}", "bad"))
         elif isinstance(error, Refused) and error.refusal.retryable:
-            self._notice.append("A tries again.")
+            self._notice.append(("A tries again.", "unknown"))
         self._fill(self._first())
         self._rows.show(self._rows.source, top=0)
 
@@ -285,7 +311,7 @@ class AcceptScreen(View[bool]):
     def action_back(self) -> None:
         if self._appending:
             self.say("the append is under way")
-        elif self.desk.answers and not self.desk.kept:
+        elif self.desk.answers and not self.desk.asked_to_leave:
             self._ask_before_leaving()
         else:
             self.dismiss(self._renewed)
@@ -294,11 +320,12 @@ class AcceptScreen(View[bool]):
         count = counted(len(self.desk.answers), "answer")
         choices = [
             Choice("stay", "Stay", "go on with the answers"),
-            Choice("leave", "Leave", f"nothing is appended; the {count} stay until you quit"),
+            Choice("leave", "Leave", f"{count}: {leaving_in_words(self.desk)}"),
         ]
 
         def chosen(name: str | None) -> None:
             if name == "leave":
+                self.desk.asked_to_leave = True
                 self.dismiss(self._renewed)
 
         self.app.push_screen(

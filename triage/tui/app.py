@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
 from typing import ClassVar
 
-from rich.text import Text
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from triage.export import state_folder, write_new
 from triage.session import Session
-from triage.text import clean
 from triage.tui.choice import Choice, ChoiceScreen
-from triage.tui.desk import Clock, Desk, utc_clock
+from triage.tui.desk import Clock, Desk, leaving_in_words, utc_clock
 from triage.tui.keybar import run_action
 from triage.tui.theme import DARK, LIGHT, PLAIN, THEMES, theme_of_terminal, wants_no_colour
 from triage.tui.triage_screen import TriageScreen
 from triage.tui.view import View
 from triage.words import counted
-
-INTERNAL = 70  # exit code of a failure of our own (EX_SOFTWARE)
 
 
 class TriageApp(App[str]):
@@ -58,8 +51,9 @@ class TriageApp(App[str]):
     Screen.-zoomed #side.-zoom { display: block; width: 1fr; height: 1fr; max-height: 100%; }
     Screen.-zoomed Pane.-zoom { display: block; width: 1fr; height: 1fr; max-height: 100%; }
     Screen.-zoomed Pane.-zoom Rows { height: 1fr; max-height: 100%; }
-    ToastRack { align-horizontal: right; }
-    Toast { padding: 0 1; max-width: 100%; }
+    ToastRack { margin-bottom: 2; }
+    Toast { padding: 0 1; width: auto; max-width: 90%; }
+    AcceptScreen.-narrow ToastRack { margin-bottom: 3; }
     """
 
     def __init__(self, desk: Desk, theme: str | None = None) -> None:
@@ -69,7 +63,6 @@ class TriageApp(App[str]):
         self.theme = theme or theme_of_terminal()
         self.animation_level = "none"
         self.desk = desk
-        self.failure = ""
 
     def on_mount(self) -> None:
         self.push_screen(TriageScreen(self.desk))
@@ -100,7 +93,7 @@ class TriageApp(App[str]):
 
     def action_leave(self) -> None:
         """Quit; where answers would be lost, ask once."""
-        if not self.desk.answers or self.desk.kept:
+        if not self.desk.answers or (self.desk.kept and self.desk.asked_to_leave):
             self.exit(self.desk.said)
             return
         if isinstance(self.screen, ChoiceScreen):
@@ -108,7 +101,7 @@ class TriageApp(App[str]):
         count = counted(len(self.desk.answers), "answer")
         choices = [
             Choice("stay", "Stay", "a opens the accept screen"),
-            Choice("quit", "Quit", f"the {count} are lost, nothing is appended"),
+            Choice("quit", "Quit", f"{count}: {leaving_in_words(self.desk)}"),
         ]
 
         def chosen(name: str | None) -> None:
@@ -121,22 +114,14 @@ class TriageApp(App[str]):
 
     # ---- failures
 
+    @property
+    def error(self) -> Exception | None:
+        """What failed, where the app had to leave for it."""
+        return self._exception
+
     def _fatal_error(self) -> None:
-        """Say in one line that we failed, and keep the trace in a file: it may hold text of the log."""
-        error = sys.exc_info()[1] or self._exception
-        self.failure = failure_in_words(error)
-        self.panic(Text(self.failure))
-
-
-def failure_in_words(error: BaseException | None) -> str:
-    """One line on a failure of our own, naming the file that holds its trace."""
-    kind = type(error).__name__ if error else "unknown error"
-    try:
-        trace = "".join(traceback.format_exception(error)) if error else ""
-        where = write_new(state_folder(), "failure", ".txt", trace)
-    except OSError as problem:
-        return clean(f"triage: it failed ({kind}); the trace could not be kept: {problem.strerror}")
-    return clean(f"triage: it failed ({kind}); nothing was changed by that. The trace is in {where}")
+        """Only leave: Textual would print the values of variables, and with them text of the log."""
+        self._close_messages_no_wait()
 
 
 def make_app(
@@ -146,18 +131,29 @@ def make_app(
     operator: str = "",
     clock: Clock = utc_clock,
     theme: str | None = None,
+    redact: bool = False,
 ) -> TriageApp:
-    """The app for one session. `clock` gives the time now in UTC; `theme` is one of `triage.tui.theme`."""
-    return TriageApp(Desk(session, read_only, operator, clock), theme)
+    """The app for one session. `clock` gives the time now in UTC; `theme` is one of `triage.tui.theme`.
+
+    `redact` takes secrets out of summaries and exports.
+    """
+    return TriageApp(Desk(session, read_only, operator, clock, redact), theme)
 
 
-def run(session: Session, *, read_only: bool = False, operator: str = "", theme: str | None = None) -> str:
+def run(
+    session: Session,
+    *,
+    read_only: bool = False,
+    operator: str = "",
+    redact: bool = False,
+    theme: str | None = None,
+) -> str:
     """Open the screen and stay until it is left. Returns the line for stdout: what was appended, or "".
 
-    A failure of our own is said on stderr in one line; then SystemExit(70) is raised.
+    Raises whatever failed in the screen, after the terminal was put back in order; nothing was printed.
     """
-    app = make_app(session, read_only=read_only, operator=operator, theme=theme)
+    app = make_app(session, read_only=read_only, operator=operator, theme=theme, redact=redact)
     said = app.run()
-    if app.return_code:
-        raise SystemExit(INTERNAL)
+    if app.error is not None:
+        raise app.error
     return said or ""

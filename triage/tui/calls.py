@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from triage.log.events import ASSISTANT_MESSAGE, TOOL_CALL, TOOL_RESULT, TURN_START, Event, call_id
+from triage.log.events import (
+    ASSISTANT_MESSAGE,
+    STEP_END,
+    STEP_START,
+    TOOL_CALL,
+    TOOL_RESULT,
+    TURN_END,
+    TURN_START,
+    Event,
+    call_id,
+)
 from triage.log.journal import CODES, Unreadable
 from triage.recovery.plan import Left, Owed
 from triage.session import Session
@@ -20,6 +30,10 @@ NEAR_LINES = 2000  # lines around a call in which its dispatch and result are lo
 NEAR_READ = 400  # lines that are read for that
 NEAR_BYTES = 4 << 20  # bytes that are read for that
 LARGE_LINE = 1 << 20  # bytes of a line that is not read just to draw its row
+# Lines that may name calls. In some formats a message also opens or closes a turn or a step.
+NAMING = tuple(
+    CODES[name] for name in ("damaged", ASSISTANT_MESSAGE, TURN_START, TURN_END, STEP_START, STEP_END)
+)
 EARLIER = 3  # earlier calls of a tool that evidence shows
 
 
@@ -137,8 +151,7 @@ class Calls:
         """The last few calls of the same tool before an owed one, with their results."""
         found: list[Earlier] = []
         seen = {owed.tool_call_id}
-        codes = (CODES[ASSISTANT_MESSAGE], CODES[TOOL_CALL])
-        for line in self._lines(owed.line, codes, -1):
+        for line in self._lines(owed.line, (*NAMING, CODES[TOOL_CALL]), -1):
             for call in [*self.named(line), *self._dispatched(line)]:
                 if call.name != owed.name or call.id in seen:
                     continue
@@ -167,7 +180,7 @@ class Calls:
         id = call_id(event.data)
         if id is None:
             return None
-        for line in self._lines(event.line, (CODES[TOOL_CALL], CODES[ASSISTANT_MESSAGE]), -1):
+        for line in self._lines(event.line, (*NAMING, CODES[TOOL_CALL]), -1):
             for call in [*self._dispatched(line), *self.named(line)]:
                 if call.id == id and call.name:
                     return call.name

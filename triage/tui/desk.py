@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from triage.recovery.acknowledge import Answer, keep_valid, missing
+from triage import draft
+from triage.recovery.acknowledge import Answer, BadAnswer, check_answer, keep_valid, missing
 from triage.recovery.plan import Owed, Plan
 from triage.session import Session
+from triage.tui.times import moment
+from triage.words import counted
 
 Clock = Callable[[], datetime]
 
@@ -26,9 +29,13 @@ class Desk:
     read_only: bool = False
     operator: str = ""
     clock: Clock = utc_clock
+    redact: bool = False  # take secrets out of what leaves the screen
     answers: dict[str, Answer] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     said: str = ""
+    kept: bool = False  # whether the answers outlive the screen
+    asked_to_leave: bool = False  # since the last answer
+    drafted: str = ""  # whose answers were taken over
 
     @property
     def plan(self) -> Plan:
@@ -55,13 +62,47 @@ class Desk:
         if owed.key in self.answers:
             self.answer(owed, self.answers[owed.key].finding)
 
-    @property
-    def kept(self) -> bool:
-        """Whether the answers outlive this screen (as a draft for the next person)."""
-        return False
+    # ---- drafts: answers that outlive the screen, for the next person
 
-    def keep(self) -> None:
-        """Called after each change of the answers: the place to keep them as a draft."""
+    def adopt_drafts(self) -> str:
+        """Take over the answers that others gave and did not append. Returns whose they are, or ""."""
+        whose = []
+        for kept in draft.load(self.session):
+            fitting = {key: answer for key, answer in kept.answers.items() if self._fits(key, answer)}
+            if fitting:
+                self.answers |= fitting
+                self.notes |= {key: answer.note for key, answer in fitting.items()}
+                at = moment(kept.at, self.clock())
+                whose.append(f"{kept.operator or 'somebody'} gave {counted(len(fitting), 'answer')} at {at}")
+        self.kept = self.asked_to_leave = bool(whose)
+        self.drafted = "; ".join(whose)
+        return self.drafted
+
+    def _fits(self, key: str, answer: Answer) -> bool:
+        try:
+            check_answer(self.plan, key, answer.finding)
+        except BadAnswer:
+            return False
+        return key in {owed.key for owed in self.asked}
+
+    def keep(self) -> str:
+        """Keep the answers as a draft. Returns why that failed, or ""."""
+        self.asked_to_leave = False
+        try:
+            draft.save(self.session, self.operator, self.answers)
+        except OSError as error:
+            self.kept = False
+            return error.strerror or "unknown error"
+        self.kept = True
+        return ""
+
+    def forget(self) -> None:
+        """The answers are appended: they and all drafts of this log have done their work."""
+        try:
+            draft.drop(self.session)
+        except OSError:
+            pass  # a draft of another state of the log is never taken over
+        self.answers, self.notes, self.kept, self.drafted = {}, {}, False, ""
 
     def renew(self, session: Session) -> int:
         """Go on with a session that was read again. Returns how many answers no longer hold."""
@@ -72,3 +113,8 @@ class Desk:
         self.notes = {k: a.note for k, a in keep_valid(notes, self.plan.owed, session.plan.owed).items()}
         self.session = session
         return lost
+
+
+def leaving_in_words(desk: Desk) -> str:
+    """What becomes of the answers when the operator leaves now."""
+    return "kept as a draft, nothing is appended" if desk.kept else "lost when you quit, nothing is appended"

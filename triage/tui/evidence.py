@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from triage.log.events import TOOL_CALL, TOOL_RESULT
@@ -27,6 +28,7 @@ from triage.words import RISKS, owed_row, size_in_words
 
 PANE_ROWS = 300  # rows of evidence in the pane; the page has all of them
 PANE_TEXT = 400  # characters of one text in the pane; the page has all of them
+PANE_ARGUMENTS = 12  # lines of arguments in the pane; the page has all of them
 PANE_RECORD = 1 << 20  # bytes of a record that is read as fields in the pane
 PANE_RAW = 4000  # bytes of a larger one that are shown there
 
@@ -115,6 +117,8 @@ class Evidence:
             (clean(owed.name or "(no name)"), "head"), ("  ", "text"), (clean(owed.tool_call_id), "text")
         )
         yield _line((RISKS[owed.label], "text"))
+        yield from _heading("arguments")
+        yield from _at_most(self._arguments(owed.arguments, limit), PANE_ARGUMENTS if limit else None)
         yield from _heading("rules, in the order they were asked")
         yield from (_rule(asked) for asked in owed.trace if asked.asked)
         unasked = [str(asked.rule) for asked in owed.trace if not asked.asked]
@@ -123,8 +127,6 @@ class Evidence:
         yield from _heading("lines that show it")
         for evidence in owed.evidence:
             yield _line((f"{evidence.line:>9,}  ", "dim"), (clean(evidence.says), "text"), hang=11)
-        yield from _heading("arguments")
-        yield from self._arguments(owed.arguments, limit)
         yield from self._when(owed)
         yield from self._earlier(owed)
 
@@ -262,6 +264,13 @@ def _raw_lines(raw: bytes) -> Iterator[Line]:
     for piece in pieces(text):
         at += len(piece)
         yield Line(((piece, "text"),), 0, min(len(raw), at))
+
+
+def _at_most(lines: Iterator[Line], most: int | None) -> Iterator[Line]:
+    """The first `most` lines, and a line that says that there are more."""
+    yield from islice(lines, most)
+    if most is not None and next(lines, None) is not None:
+        yield _line(("… more arguments, enter to page", "unknown"))
 
 
 def _line(*spans: Span, hang: int = 0) -> Line:

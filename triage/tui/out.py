@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from typing import TYPE_CHECKING
 
 from triage import contract, report
 from triage.export import write_new
+from triage.log.json_text import dumps
+from triage.redact import redact
 from triage.tui.choice import Choice, ChoiceScreen
 from triage.tui.clipboard import copy
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def copy_summary(screen: TriageScreen) -> None:
     """Copy the incident summary as Markdown."""
-    text = report.markdown(screen.desk.session)
+    text = report.markdown(screen.desk.session, redacted=screen.desk.redact)
     note = copy(screen.app, text)
     screen.say(
         f"copied the incident summary as Markdown, {len(text):,} characters{f' ({note})' if note else ''}"
@@ -47,9 +48,10 @@ def _export(screen: TriageScreen, kind: str) -> None:
     if kind == "svg":
         suffix, text = ".svg", screen.app.export_screenshot(title="triage")
     elif kind == "markdown":
-        suffix, text = ".md", report.markdown(session)
+        suffix, text = ".md", report.markdown(session, redacted=screen.desk.redact)
     else:
-        suffix, text = ".json", json.dumps(contract.plan_row(session), ensure_ascii=True) + "\n"
+        row = contract.plan_row(session)
+        suffix, text = ".json", dumps(redact(row) if screen.desk.redact else row) + "\n"
     stem = "triage-" + os.path.splitext(os.path.basename(session.path))[0]
     folder = os.getcwd()
     try:

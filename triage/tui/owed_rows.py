@@ -41,7 +41,7 @@ class OwedRows(Fixed):
         rows += _plan(desk, width)
         rows += self._left(plan.left, len(rows))
         rows += self._anomalies(plan.anomalies, len(rows))
-        super().__init__(rows, frozenset(self.entries) or None)
+        super().__init__(rows, frozenset(self.entries))
 
     def index_of(self, owed: Owed) -> int | None:
         """The row of an owed call."""

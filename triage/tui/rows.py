@@ -148,7 +148,7 @@ class Rows(Widget, can_focus=True):
         styles = STYLES.get(self.app.theme, STYLES[DARK])
         known = self.source.count(index, self._width)
         line = self.source.row(index, self._width) if index < known else BLANK
-        at_cursor = not self.page and index == self.cursor and index < known
+        at_cursor = not self.page and index == self.cursor and index < known and self.source.stops(index)
         spans: list[Span] = [
             (MARK if at_cursor else " ", "focus"),
             *lay_out(line, self._width),
@@ -188,7 +188,9 @@ class Rows(Widget, can_focus=True):
             return
         height = self._height
         if not self.page:
-            if self.cursor < self.top:
+            if not self.top - height // 2 <= self.cursor < self.top + height + height // 2:
+                self.top = max(0, self.cursor - height // 3)  # a jump: some rows above it help to see where
+            elif self.cursor < self.top:
                 self.top = self._first_with(self.cursor)
             elif self.cursor >= self.top + height:
                 self.top = self.cursor - height + 1

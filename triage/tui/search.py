@@ -54,7 +54,7 @@ def search(
 
 
 def _lines_with(needle: bytes, data: bytes, first: int, journal: Journal) -> Iterator[int]:
-    if journal.one_document:
+    if journal.one_document or journal.text is not None:
         if needle in data:
             yield first
         return
@@ -68,7 +68,7 @@ def _lines_with(needle: bytes, data: bytes, first: int, journal: Journal) -> Ite
 
 def _stretches(journal: Journal) -> Iterator[tuple[int, bytes]]:
     """Whole lines of the log, some at a time: the first line's number and their bytes."""
-    if journal.one_document:
+    if journal.one_document or journal.text is not None:
         yield from ((line, journal.raw(line)) for line in range(1, journal.lines + 1))
         return
     descriptor = open_for_reading(journal.path)

@@ -16,7 +16,6 @@ from itertools import compress
 from triage.log.events import (
     APPROVAL_DECIDED,
     APPROVAL_REQUESTED,
-    ASSISTANT_MESSAGE,
     INPUT_REQUESTED,
     INPUT_RESOLVED,
     STEP_START,
@@ -25,7 +24,7 @@ from triage.log.events import (
     TURN_START,
 )
 from triage.log.journal import CODES
-from triage.tui.calls import Calls
+from triage.tui.calls import NAMING, Calls
 
 SUB = 12  # bits for the calls of one message
 MOST = (1 << SUB) - 1
@@ -66,7 +65,7 @@ class Timeline:
         self._with_calls: set[int] = set()  # messages whose calls have rows
         self._marked = self._lines_to_mark()
         self._foldable = _one_of((CODES[TURN_START], CODES[STEP_START]))
-        self._stops = _one_of((CODES[TURN_START], CODES[STEP_START], CODES[ASSISTANT_MESSAGE]))
+        self._stops = _one_of(NAMING)
         self.problems = self._find_problems()
         self.rows = array("q")
         self._build()
@@ -84,20 +83,23 @@ class Timeline:
 
     def foldable(self, line: int) -> bool:
         """Whether a line opens something that can be folded."""
-        code = self.journal.codes[line - 1]
-        if code == CODES[ASSISTANT_MESSAGE]:
-            return bool(self.calls.named(line))
-        return code in (CODES[TURN_START], CODES[STEP_START])
+        return self._opens(line) or bool(self._naming(line) and self.calls.named(line))
+
+    def _opens(self, line: int) -> bool:
+        """Whether a line opens a turn or a step."""
+        return self.journal.codes[line - 1] in (CODES[TURN_START], CODES[STEP_START])
+
+    def _naming(self, line: int) -> bool:
+        return self.journal.codes[line - 1] in NAMING
 
     def folded(self, line: int) -> bool:
         """Whether a turn, step or message is folded."""
-        code = self.journal.codes[line - 1]
-        if code == CODES[ASSISTANT_MESSAGE]:
+        if not self._opens(line):
             return line not in self._with_calls
         chosen = self._folds.get(line)
         if chosen is not None:
             return chosen
-        if code == CODES[TURN_START]:
+        if self.journal.codes[line - 1] == CODES[TURN_START]:
             return line not in self._open
         return self.journal.mates[line - 1] > 0 and not self.problems_in(line, self.last_of(line))
 
@@ -159,15 +161,15 @@ class Timeline:
                 self.set_filter("all")
             elif self.foldable(line_of(shown)) and self.folded(line_of(shown)):
                 self._set_fold(line_of(shown), False)
+            elif line_of(shown) == line_of(row) and line_of(row) not in self._with_calls:
+                self._set_calls(line_of(row), True)
             else:
                 break
         return self.index_of(row)
 
     def _set_fold(self, line: int, fold: bool) -> None:
-        if self.journal.codes[line - 1] == CODES[ASSISTANT_MESSAGE]:
-            self._with_calls.discard(line)
-            start, stop = bisect_left(self.rows, key(line)), bisect_left(self.rows, key(line + 1))
-            self.rows[start:stop] = array("q", [key(line)] if fold else self._message(line))
+        if not self._opens(line):
+            self._set_calls(line, not fold)
             return
         self._folds[line] = fold
         last = self.last_of(line)
@@ -176,6 +178,11 @@ class Timeline:
             inside, last = self._walk(line, last, opened=line)
         start, stop = bisect_left(self.rows, key(line)), bisect_left(self.rows, key(last + 1))
         self.rows[start:stop] = inside
+
+    def _set_calls(self, line: int, shown: bool) -> None:
+        self._with_calls.discard(line)
+        start, stop = bisect_left(self.rows, key(line)), bisect_left(self.rows, key(line + 1))
+        self.rows[start:stop] = array("q", self._message(line) if shown else [key(line)])
 
     def _around(self, line: int) -> int:
         """The innermost turn or step that a line lies in; 0: none."""
@@ -221,22 +228,22 @@ class Timeline:
             line = stop + 1
             if match is None:
                 break
-            if codes[stop - 1] == CODES[ASSISTANT_MESSAGE]:
-                rows.extend(self._message(stop))
-                continue
-            rows.append(key(stop))
-            if stop != opened and self.folded(stop):
+            if stop != opened and self._opens(stop) and self.folded(stop):
+                rows.append(key(stop))
                 line = self.last_of(stop) + 1
+            else:
+                rows.extend(self._message(stop) if small else [key(stop)])
         if not small:
-            self._insert_calls(rows, first, last)
+            self._insert_calls(rows, first, last, opened)
         return rows, max(last, line - 1)
 
-    def _insert_calls(self, rows: array[int], first: int, last: int) -> None:
+    def _insert_calls(self, rows: array[int], first: int, last: int, opened: int) -> None:
         """Give the marked messages of a long stretch their rows of calls."""
         start, stop = bisect_left(self._marked, first), bisect_right(self._marked, last)
         for line in reversed(self._marked[start:stop]):
             at = bisect_left(rows, key(line))
-            if at < len(rows) and rows[at] == key(line):
+            hidden = self._opens(line) and line != opened and self.folded(line)
+            if at < len(rows) and rows[at] == key(line) and not hidden:
                 rows[at : at + 1] = array("q", self._message(line))
 
     def _message(self, line: int) -> list[int]:
@@ -254,7 +261,7 @@ class Timeline:
         codes, lines = self.journal.codes, self.journal.lines
         marked = {owed.line for owed in self.plan.owed} | {left.line for left in self.plan.left[:MARKED]}
         marked |= set(range(max(1, lines - SMALL), lines + 1)) if self._open else set()
-        return sorted(line for line in marked if codes[line - 1] == CODES[ASSISTANT_MESSAGE])
+        return sorted(line for line in marked if codes[line - 1] in NAMING)
 
     def _find_problems(self) -> array[int]:
         """The rows of all problems: owed and left calls, lines that can't be read, anomalies."""

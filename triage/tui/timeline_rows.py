@@ -36,6 +36,7 @@ from triage.words import GLYPHS, counted, size_in_words
 
 NAME_WIDTH = 12  # cells in which the names of tools line up
 PROMPT_LINES = 40  # lines of a turn in which its first prompt is looked for
+CONTENT = (ASSISTANT_MESSAGE, USER_MESSAGE, TOOL_RESULT, TOOL_CALL)
 DEEPEST = 8  # levels of indentation that are drawn
 
 
@@ -105,12 +106,17 @@ class TimelineRows:
         events = self.calls.events(line)
         if not events:
             return ("·", "dim"), [("a record that is no event", "dim")], ""
+        event = next((event for event in events if event.type == type), events[0])
         if type == TURN_START:
-            return self._turn(events[0], folded)
+            return self._turn(event, folded)
         if type == STEP_START:
-            return self._step(events[0], folded)
-        glyph, spans, right = self._makers.get(events[0].type, self._other)(events[0])
-        if type == ASSISTANT_MESSAGE and folded:
+            glyph, spans, right = self._step(event, folded)
+            return glyph, spans if folded else [*spans, *self._message_in(events)], right
+        glyph, spans, right = self._plain(event, events)
+        more = sum(other.type == event.type for other in events) - 1
+        if more and event.type == TOOL_RESULT:
+            spans = [*spans, (f"  and {counted(more, 'more result')}", "dim")]
+        if folded:
             spans = [("▸ ", "dim"), *spans]
         if type == "damaged":
             says = self._says[line].says if line in self._says else "damaged: not all of it can be read"
@@ -119,6 +125,20 @@ class TimelineRows:
             glyph = ("!", "unknown")
             spans = [(f"{clean(self._says[line].code)} ", "unknown"), *spans]
         return glyph, spans, right
+
+    def _plain(self, event: Event, events: tuple[Event, ...]) -> tuple[Span, list[Span], str]:
+        """A line that opens nothing; one that ends a turn or a step says first what else it holds."""
+        if event.type in (TURN_END, STEP_END):
+            other = next((one for one in events if one.type in CONTENT), None)
+            if other is not None:
+                glyph, spans, _ = self._makers[other.type](other)
+                return glyph, spans, event.type.replace("_", " ")
+        return self._makers.get(event.type, self._other)(event)
+
+    def _message_in(self, events: tuple[Event, ...]) -> list[Span]:
+        """What the model says on a line that also opens a step."""
+        event = next((event for event in events if event.type == ASSISTANT_MESSAGE), None)
+        return [("  ", "text"), *self._assistant(event)[1]] if event else []
 
     def _corrupt(self, line: int) -> tuple[Span, list[Span], str]:
         anomaly = self._says.get(line)
@@ -130,7 +150,7 @@ class TimelineRows:
     def _turn(self, event: Event, folded: bool) -> tuple[Span, list[Span], str]:
         line, timeline = event.line, self.timeline
         name = event.data.get("turn", event.data.get("turn_id"))
-        title = f"turn {clean(str(name), limit=24)}" if isinstance(name, str | int) else "turn"
+        title = f"turn {clean(str(name), limit=12)}" if isinstance(name, str | int) else "turn"
         spans: list[Span] = [("▸ " if folded else "▾ ", "dim"), (title, "head")]
         prompt = self._prompt(line)
         if prompt:
@@ -166,9 +186,9 @@ class TimelineRows:
     def _step_in_short(self, first: int, last: int) -> list[Span]:
         """What a folded step did: the calls that its message names."""
         at = self.journal.codes.find(CODES[ASSISTANT_MESSAGE], first, min(last, first + PROMPT_LINES)) + 1
-        if not at:
+        calls = self.calls.named(first) or (self.calls.named(at) if at else [])
+        if not calls and not at:
             return []
-        calls = self.calls.named(at)
         if not calls:
             return [("  the model spoke", "dim")]
         names = ", ".join(clean(call.name or "?", limit=30) for call in calls[:6])
@@ -178,11 +198,12 @@ class TimelineRows:
         """The first prompt of a turn: just before its start, or a few lines into it."""
         codes, user = self.journal.codes, CODES[USER_MESSAGE]
         at = line - 1 if line > 1 and codes[line - 2] == user else 0
-        at = at or codes.find(user, line, min(self.timeline.last_of(line), line + PROMPT_LINES)) + 1
-        if not at or self.calls.size(at) > LARGE_LINE:
-            return ""
-        events = self.calls.events(at)
-        return content_in_short(events[0].data.get("content")) if events else ""
+        later = codes.find(user, line, min(self.timeline.last_of(line), line + PROMPT_LINES)) + 1
+        for place in (line, at, later):  # some formats open a turn with the prompt itself
+            for event in self.calls.events(place) if place and self.calls.size(place) <= LARGE_LINE else ():
+                if event.type == USER_MESSAGE:
+                    return content_in_short(event.data.get("content"))
+        return ""
 
     def _time(self, line: int) -> Any:
         if self.calls.size(line) > LARGE_LINE:

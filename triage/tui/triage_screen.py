@@ -78,6 +78,14 @@ class TriageScreen(View[None]):
         self._fill(self._first_row())
         self._timeline.rows.focus()
         self.set_interval(WATCH_SECONDS, self._watch)
+        self.call_after_refresh(self._adopt_drafts)
+
+    def _adopt_drafts(self) -> None:
+        """Answers that somebody gave and did not append count on; who gave them is said."""
+        whose = "" if self.desk.read_only or not self.desk.asked else self.desk.adopt_drafts()
+        if whose:
+            self.say(f"draft: {whose}, not appended: a shows them")
+            self._list_owed()
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._resized)

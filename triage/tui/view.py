@@ -85,7 +85,7 @@ class View(Screen[Result], Generic[Result]):
     def action_editor(self) -> None:
         subject = self.subject()
         line = min(subject.line, self.desk.session.journal.lines) if subject else 1
-        command = editor_command(self.desk.session.path, max(1, line), os.environ)
+        command = editor_command(self.desk.session.journal.path, max(1, line), os.environ)
         try:
             with self.app.suspend():
                 code = subprocess.call(command)

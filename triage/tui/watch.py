@@ -36,14 +36,14 @@ class Reloaded(Message):
 def changed(session: Session) -> str:
     """What happened to the file since it was read, in words; "" where nothing did."""
     try:
-        now = os.stat(session.path)
+        now = os.stat(session.journal.path)
     except OSError as error:
         return f"the file has gone: {os.strerror(error.errno or 0)}"
-    journal = session.journal
-    if now.st_size > journal.size:
-        return f"grew by {size_in_words(now.st_size - journal.size)}: r reads it again"
-    if now.st_size < journal.size:
-        return f"was cut by {size_in_words(journal.size - now.st_size)}: r reads it again"
+    journal, size = session.journal, session.journal.base.size
+    if now.st_size > size:
+        return f"grew by {size_in_words(now.st_size - size)}: r reads it again"
+    if now.st_size < size:
+        return f"was cut by {size_in_words(size - now.st_size)}: r reads it again"
     if now.st_ino != journal.base.inode or now.st_mtime != journal.modified:
         return "was changed: r reads it again"
     return ""

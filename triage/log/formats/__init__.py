@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from triage.log.events import Event
-from triage.log.formats import claude, codex, copilot, dsh, klbr, maka, native, orchestral
+from triage.log.formats import claude, codex, copilot, dsh, klbr, maka, native, orchestral, pi
 from triage.recovery.plan import Plan, Refusal, Repair
 from triage.recovery.rules import Records
 from triage.recovery.state import State
@@ -100,6 +100,14 @@ class HasLocks(Protocol):
 
 
 @runtime_checkable
+class HasRows(Protocol):
+    """A format whose rows are judged for errors by their kind."""
+
+    def row(self, record: Record) -> tuple[str, Record, Any] | None:
+        """The kind, payload and time of a record, None where it is no row."""
+
+
+@runtime_checkable
 class Completes(Protocol):
     """A decoder of a log that says more of the run as a whole than its events do."""
 
@@ -107,7 +115,7 @@ class Completes(Protocol):
         """The plan with what the run's own records say: its verdict, its boundary, its refusal."""
 
 
-FORMATS: tuple[Format, ...] = (native, claude, codex, copilot, klbr, maka, orchestral, dsh)
+FORMATS: tuple[Format, ...] = (native, claude, codex, copilot, klbr, maka, orchestral, dsh, pi)
 
 _FOLDERS = tuple((format, format) for format in FORMATS if isinstance(format, IsFolder))
 

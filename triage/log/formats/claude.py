@@ -30,7 +30,6 @@ from triage.log.events import (
 )
 from triage.log.formats.claude_evidence import (
     ASKS_A_PERSON,
-    clip,
     closed_by_the_agent,
     of_hook,
     of_progress,
@@ -284,7 +283,7 @@ class Decoder:
             lane.reply.trace(record, ())
             return [shown]
         if lane is self._main or not self._main.open:
-            self._titles.setdefault("prompt", clip(text, TITLE))
+            self._titles.setdefault("prompt", text[:TITLE])
         events = self._leave(lane, DEEP)
         return [*events, self._open(lane), self._event(USER_MESSAGE, lane, {"content": content})]
 

@@ -127,14 +127,14 @@ class Decoder:
             return ()
         self._odd.event(line)
         data = data if isinstance(data, dict) else {}
-        if type in _ROWS:
+        if type in _ROWS and "seq" not in record:
             return self._row(type, record, data, line)
         seq = record.get("seq")
         seq = seq if _is_int(seq) and seq >= 0 else None
         self._odd.seq(seq, record.get("time"), line)
         self._time = record.get("time")
         event = Event(type, data, line, seq, self._time)
-        event.plain = _family(type) or record.get("ignorable") is True
+        event.plain = _family(type) or type in _ROWS or record.get("ignorable") is True
         return self._judge(event, record)
 
     def _row(

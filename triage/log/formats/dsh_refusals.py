@@ -44,7 +44,7 @@ class Oddities:
 
     def seq(self, seq: int | None, time: Any, line: int) -> None:
         """An event with this seq and time: each seq has to be the event's index from 0."""
-        if seq is None or not isinstance(time, int) or isinstance(time, bool):
+        if seq is None or time is None:
             self.unstamped = self.unstamped or line
         if seq is not None and seq != self.index + 1 and self.gap is None:
             self.gap = line, self.index + 1, seq

@@ -41,7 +41,8 @@ def recognise(record: Mapping[str, Any]) -> bool:
     type, data = record.get("type"), record.get("data", {})
     if not isinstance(type, str) or not isinstance(data, dict):
         return False
-    return type in KNOWN_TYPES or ("data" in record and _is_seq(record.get("seq")))
+    ours = "data" in record and _is_seq(record.get("seq")) and "/" not in type  # as other formats' types are
+    return type in KNOWN_TYPES or ours
 
 
 def weigh(record: Mapping[str, Any]) -> tuple[bool, bool, bool]:

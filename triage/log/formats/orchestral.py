@@ -59,13 +59,17 @@ def recognise(record: Data) -> bool:
 
 
 def document(value: Data) -> Sequence[Data] | None:
-    """The records of a checkpoint; of one that has none yet, its registration."""
+    """The records of a checkpoint; of one that has none yet, its registration.
+
+    The host's own journal of a run (`run-….json`) looks alike, but its records carry no `checkpoint_seq`.
+    """
     registration, records = value.get("registration"), value.get("records", [])
-    if not isinstance(registration, dict) or not isinstance(records, list):
+    if not isinstance(registration, dict) or not isinstance(records, list) or "schema_version" in value:
         return None
-    if not any(key in registration for key in _REGISTERED):
-        return None
-    return records or [{"registration": registration}]
+    if records:
+        ours = any(isinstance(record, dict) and "checkpoint_seq" in record for record in records)
+        return records if ours else None
+    return [{"registration": registration}] if any(key in registration for key in _REGISTERED) else None
 
 
 def weigh(record: Data) -> tuple[bool, bool, bool]:
@@ -87,6 +91,7 @@ class Decoder:
         self._calls: list[str] = []  # those of the last observation that are not answered
         self._seq = 0
         self._ids: set[str] = set()
+        self._provided_ids: set[str] = set()  # of the provider's events, which may share a record's id
         self._commands = Commands()
         self._invalid: list[tuple[int, str]] = []
         self._used = 0
@@ -152,7 +157,8 @@ class Decoder:
         wrong: list[tuple[str, str]] = []
         if seq != self._seq + 1:
             says = f"checkpoint_seq {seq} where {self._seq + 1} was due: a record is missing or repeated"
-            wrong.append(("checkpoint_gap", says))
+            # A jump between two records is an anomaly of any log; only the first record's is told here.
+            wrong.append(("" if self._seq and type(seq) is int else "seq_gap", says))
         self._seq = seq if type(seq) is int else self._seq + 1
         if id is not None and id in self._ids:
             wrong.append(("event_id_repeated", f"event {id!r} is recorded twice"))
@@ -161,14 +167,13 @@ class Decoder:
             wrong.append(("other_run", f"the record is of run {run!r}, the checkpoint of {self._run!r}"))
         says = self._phase.forbids(kind, _payload(record))
         if says:
-            wrong.append(
-                ("record_after_terminal" if self._phase.name == phases.TERMINAL else "phase_skipped", says)
-            )
+            ended = self._phase.name == phases.TERMINAL
+            wrong.append(("record_after_terminal" if ended else "phase_skipped", says))
         return [self._wrong(line, code, says) for code, says in wrong]
 
     def _wrong(self, line: int, code: str, says: str) -> tuple[str, Data]:
         self._invalid.append((line, says))
-        return EVIDENCE, {"anomaly": code, "says": says, "contradicts": True}
+        return EVIDENCE, {**({"anomaly": code} if code else {}), "says": says, "contradicts": True}
 
     def _boundary(self, payload: Data, line: int) -> Found:
         """A boundary is written after the round's calls were exchanged: only an invoked one still owes."""
@@ -243,11 +248,12 @@ class Decoder:
             inner, id = _payload(event), call_id(event, "event_id")
             type = inner.get("type")
             if type in _TERMINAL and index < len(events) - 1:
-                found.append(
-                    self._wrong(line, "terminal_not_last", f"{type} is not the last event of its batch")
-                )
+                says = f"{type} is not the last event of its batch"
+                found.append(self._wrong(line, "terminal_not_last", says))
+            if id is not None and id in self._provided_ids:
+                found.append(self._wrong(line, "event_id_repeated", f"event {id!r} is recorded twice"))
             found += self._provided(type, inner, event, line)
-            self._ids.add(id or "")
+            self._provided_ids.add(id or "")
         return found
 
     def _provided(self, type: object, inner: Data, event: Data, line: int) -> Found:
@@ -288,7 +294,10 @@ class Decoder:
         steers = self._commands.undelivered
         if steers and self._phase.name != phases.TERMINAL:
             ids = ", ".join(repr(steer.id) for steer in steers[:5])
-            says = f"{len(steers):,} steering messages were accepted and never delivered: {ids}"
+            count = (
+                "a steering message was" if len(steers) == 1 else f"{len(steers):,} steering messages were"
+            )
+            says = f"{count} accepted and never delivered: {ids}"
             plan = replace(
                 plan, anomalies=(*plan.anomalies, Anomaly("steering_undelivered", steers[0].line, says))
             )

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from triage.log.events import call_id
+
 PREPARED, STABLE, TERMINAL = "Prepared", "Stable", "Terminal"
 OPEN, OBSERVED, WORKFLOW = "ModelAttemptOpen", "ModelAttemptObserved", "WorkflowAttemptOpen"
 _ATTEMPTS = (OPEN, OBSERVED, WORKFLOW)
@@ -63,7 +65,7 @@ class Phase:
         """Why a record of this kind can't follow here, else ""."""
         if self.name == TERMINAL:
             return f"{kind} follows the end of the run"
-        round, request = payload.get("round"), payload.get("request_id")
+        round, request = payload.get("round"), call_id(payload, "request_id")
         if kind == "loop_boundary_committed":
             allowed = self._closed_by(payload.get("next_model_round"))
         elif kind == "model_attempt_started":
@@ -72,7 +74,7 @@ class Phase:
             allowed = self.name == OPEN and (round, request) == (self.round, self.request)
         elif kind == "workflow_attempt_started":
             same = (round, request) == (self.round, self.request)
-            allowed = self.name == OBSERVED and same and payload.get("call_id") in self.ids
+            allowed = self.name == OBSERVED and same and call_id(payload, "call_id") in self.ids
         else:
             return ""
         where = f"{self.name} (round {self.next_round if self.name == STABLE else self.round})"

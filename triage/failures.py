@@ -1,0 +1,186 @@
+"""What failed in a log, page by page, for `triage errors`: it reads and judges, and the store remembers.
+
+A log is read from where the store left it. Each page goes to the store whole, together with the cursor
+after it; nothing here may keep anything of a page longer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from triage.errors.classify import (
+    COUNTED,
+    Judgement,
+    classify,
+    classify_native,
+    execution_of,
+    operation_of,
+    revision_of,
+    workspace_of,
+)
+from triage.errors.recurrence import Key
+from triage.failure_store import Cursor, Failure, Page, Place, Session, Store
+from triage.log import formats
+from triage.log.events import TOOL_RESULT, Corrupt
+from triage.log.journal import Opened, lines_of, new_decoder, opened, read_line, records_of_document
+from triage.log.json_text import dumps
+from triage.report import parse_time
+
+PAGE = 256  # events of a page
+MARK = 4096  # bytes by which a place in a log is known again
+STARTED = "execution.started"
+_OF_A_START = ("revision", "workspace", "workspace_path")  # what later events ask of a start
+
+Record = Mapping[str, Any]
+Placed = tuple[int, int, Record]  # line (from 1), part of the line (from 0), record
+
+
+def read_failures(store: Store, path: str, revision: str) -> int | None:
+    """Read what is new in the log at `path` into the store. Returns the session's number there.
+
+    None for an empty log. `revision` is for events that name no execution. Raises Unreadable for what is
+    no log, and sqlite3.Error where the store fails.
+    """
+    with opened(path) as log:
+        if log.length == 0:
+            return None
+        status = os.fstat(log.descriptor)
+        place = Place(os.path.realpath(log.path), path, status.st_dev, status.st_ino)
+        text = _Document(log) if log.one_document else _Lines(log)
+        folder = os.path.dirname(os.path.abspath(log.path))
+        while True:
+            session = store.session(place, text.head(), text.mark)
+            if _read_on(store, session, log, text, folder, revision):
+                return session.number
+
+
+def _read_on(
+    store: Store, session: Session, log: Opened, text: _Lines | _Document, folder: str, revision: str
+) -> bool:
+    """Read a session to its end; False where another process moved its cursor meanwhile."""
+    decoder = new_decoder(log.format, log.path)
+    for placed, after in text.pages(session.cursor):
+        starts: dict[str, Record] = {}
+        failures = []
+        for line, part, record in placed:
+            for kind, payload, time, ms in _finished(log.format, decoder, record, line):
+                execution = execution_of(payload)
+                if kind == STARTED:
+                    if execution is not None:
+                        starts[execution] = {key: payload[key] for key in _OF_A_START if key in payload}
+                    continue
+                judged = _judge(kind, payload)
+                if judged.classification not in COUNTED:
+                    continue
+                start = None if execution is None else starts.get(execution)
+                if start is None and execution is not None:
+                    start = store.start_of(session, execution)
+                key = Key(
+                    operation_of(kind),
+                    revision_of(payload, start, revision),
+                    judged.signature or "",
+                    judged.classification,
+                )
+                workspace = workspace_of(payload, start, folder)
+                failures.append(Failure(line, part, key, workspace, time, ms))
+        if not store.keep(session, Page(failures, starts, after, text.mark(after.at))):
+            return False
+        session = Session(session.number, after)
+    return True
+
+
+def _finished(
+    format: formats.Format, decoder: formats.Decoder, record: Record, line: int
+) -> Iterator[tuple[str, Record, Any, int | None]]:
+    """What a record says has started or finished: kind, payload, time as written, and in ms since 1970."""
+    if isinstance(format, formats.HasRows):
+        row = format.row(record)
+        if row is not None:
+            kind, payload, time = row
+            yield kind, payload, time, time if type(time) is int else _ms(time)
+        return
+    for event in decoder.decode(record, line) or ():
+        if event.type == TOOL_RESULT:
+            ms = _ms(event.time) if event.ms is None else event.ms
+            yield TOOL_RESULT, event.data, event.time, ms
+
+
+def _judge(kind: str, payload: Record) -> Judgement:
+    return classify_native(payload) if kind == TOOL_RESULT else classify(kind, payload)
+
+
+def _ms(time: Any) -> int | None:
+    moment = parse_time(time)
+    return None if moment is None else round(moment.timestamp() * 1000)
+
+
+def _digest(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+class _Lines:
+    """A log whose records are lines. A cursor counts bytes of its text."""
+
+    def __init__(self, log: Opened) -> None:
+        self._log = log
+
+    def head(self) -> str:
+        """What the log begins with: its first line, or as much of it as `MARK` bytes hold."""
+        return _digest(os.pread(self._log.source, min(MARK, self._log.length), 0).partition(b"\n")[0])
+
+    def mark(self, at: int) -> str:
+        """What lies before byte `at`, with its position; the end is another's where the text is shorter."""
+        start = max(0, at - MARK)
+        size = min(at, self._log.length) - start
+        return _digest(os.pread(self._log.source, size, start) if size > 0 else b"")
+
+    def pages(self, cursor: Cursor) -> Iterator[tuple[Sequence[Placed], Cursor]]:
+        """The records from a cursor on, `PAGE` at a time, each page with the cursor after it.
+
+        A last line without its newline may be in the writing: it is read, and stays before the cursor.
+        """
+        at, line = cursor
+        page: list[Placed] = []
+        after = cursor
+        for raw in lines_of(self._log.source, self._log.length, at):
+            line += 1
+            pieces = read_line(raw, line, at, self._log.format)
+            at += len(raw)
+            page += [
+                (line, part, piece) for part, piece in enumerate(pieces) if not isinstance(piece, Corrupt)
+            ]
+            if raw.endswith(b"\n"):
+                after = Cursor(at, line)
+            if len(page) >= PAGE:
+                yield page, after
+                page = []
+        yield page, after
+
+
+class _Document:
+    """A log that is one JSON document. A cursor counts its records."""
+
+    def __init__(self, log: Opened) -> None:
+        raw = os.pread(log.source, log.length, 0).removeprefix(b"\xef\xbb\xbf")
+        found = records_of_document(raw, log.format)[0]
+        self._records = [record if isinstance(record, dict) else {} for record in found]
+
+    def head(self) -> str:
+        """What the log begins with: its first record."""
+        return self.mark(1)
+
+    def mark(self, at: int) -> str:
+        """The record before position `at`."""
+        known = 0 < at <= len(self._records)
+        return _digest(dumps(self._records[at - 1]).encode()) if known else ""
+
+    def pages(self, cursor: Cursor) -> Iterator[tuple[Sequence[Placed], Cursor]]:
+        """The records from a cursor on, `PAGE` at a time, each page with the cursor after it."""
+        records = self._records
+        for start in range(cursor.at, max(len(records), cursor.at + 1), PAGE):
+            page = [(start + i + 1, 0, record) for i, record in enumerate(records[start : start + PAGE])]
+            stop = start + len(page)
+            yield page, Cursor(stop, stop)
