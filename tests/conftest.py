@@ -6,6 +6,11 @@ import os
 from collections import Counter
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run: a red test is a fault, never a matter of luck.
+settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+settings.load_profile("fixed")
 
 # In CI each skip has to be one of these, and no more often than this: a test that stops running is a fault.
 EXPECTED_SKIPS = {

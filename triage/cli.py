@@ -14,6 +14,7 @@ COMMANDS = {
     "plan": "what would be appended, and why; changes nothing",
     "apply": "append the repair, with an answer for every unknown outcome",
     "scan": "one row for each session of a folder, the worst first",
+    "report": "an incident report over many sessions, as Markdown or HTML",
     "history": "the repairs that a log already holds: when, by whom, what they found",
     "errors": "what failed in many sessions, and how often the same failure came back",
 }

@@ -49,7 +49,8 @@ CREATE TEMP TABLE IF NOT EXISTS asked (session INTEGER PRIMARY KEY);
 # In the order of time, but each session in the order of its file: a clock that ran backwards there stays
 # so. `reached` is the latest time of a session up to a failure.
 _ROWS = """
-SELECT f.operation, f.revision, f.signature, f.class, f.workspace, s.path, f.line, f.time, f.ms,
+SELECT f.operation, f.revision, f.signature, f.class, f.workspace,
+       CASE WHEN s.number IN (SELECT session FROM asked) THEN s.path ELSE s.place END, f.line, f.time, f.ms,
        max(f.ms) OVER (PARTITION BY f.session ORDER BY f.line, f.part) AS reached
 FROM failure f JOIN session s ON s.number = f.session
 WHERE (f.operation, f.revision, f.signature, f.class) IN (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from triage.log.json_text import dumps
+from triage.playbook import BadPlaybook
 from triage.recovery.plan import Owed
 from triage.redact import redact_text
 from triage.session import Session
@@ -23,6 +24,7 @@ from triage.words import (
     acks_in_words,
     counted,
     headline,
+    hint_in_words,
     owed_row,
     plan_in_words,
     size_in_words,
@@ -93,7 +95,18 @@ def _paragraphs(session: Session) -> Iterator[tuple[int, str, str]]:
             yield 4, f"arguments  {arguments}", ""
         for evidence in owed.evidence:
             yield 4, clean(f"line {evidence.line:,}  {evidence.says}"), ""
+        for says in _hints(session, owed):
+            yield 4, clean(says), ""
     yield from _rest(session)
+
+
+def _hints(session: Session, owed: Owed) -> Sequence[str]:
+    """What the playbook says of a call, or what is wrong with the playbook."""
+    try:
+        hint = session.hint(owed)
+    except BadPlaybook as error:
+        return [str(error)]
+    return [] if hint is None else hint_in_words(hint)
 
 
 def _rest(session: Session) -> Iterator[tuple[int, str, str]]:
@@ -127,12 +140,16 @@ def _how_to_go_on(session: Session) -> str:
     return clean(f"Check {counted(len(needed), 'call')}, then: {command}")
 
 
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|&~$^=:])")
+# What a Markdown renderer could take for its own: always, at the edge of a word, at the start, in a link.
+_MARKDOWN = re.compile(
+    r"[\\`*\[\]<>|&~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|^[#+\-=]|^\d{1,9}[.)]|:(?=//)|(?<=www)\.",
+    re.IGNORECASE,
+)
 
 
 def markdown_text(text: str, limit: int | None = None) -> str:
     """Log text for Markdown: cleaned, and every sign that could mean something to a renderer escaped."""
-    return _MARKDOWN.sub(r"\\\1", clean(text, limit=limit))
+    return _MARKDOWN.sub(lambda match: match[0][:-1] + "\\" + match[0][-1], clean(text, limit=limit))
 
 
 def markdown(session: Session, *, redacted: bool = False) -> str:
@@ -169,6 +186,7 @@ def markdown(session: Session, *, redacted: bool = False) -> str:
             out.append(f"- {escape(RISKS[o.label])}")
             out.append(f"- Arguments: {escape(arguments_in_short(o)) or 'none'}")
             out += [f"- Line {e.line:,}: {escape(e.says)}" for e in o.evidence]
+            out += [f"- Playbook, {escape(says)}" for says in _hints(session, o)]
     if plan.left:
         out += ["", "## Left as it is", ""]
         out += [

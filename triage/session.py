@@ -7,15 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from triage import words
+from triage import playbook, words
 from triage.log import append as appending
 from triage.log.append import Applied, Refused
 from triage.log.events import call_id
 from triage.log.formats import Completes, TakesFrames
 from triage.log.journal import Base, Journal, open_for_reading, read_journal
 from triage.log.writers import Holder, find_writers, written_lately
+from triage.playbook import Hint
 from triage.recovery.acknowledge import Answer
-from triage.recovery.plan import Plan, Refusal, make_plan
+from triage.recovery.plan import Owed, Plan, Refusal, make_plan
 
 __all__ = ["Applied", "Refused", "Session", "open_session"]
 
@@ -32,6 +33,10 @@ class Session:
     def last_time(self) -> Any:
         """The time of the last event that carries one, as the log wrote it; None where none does."""
         return self.journal.scan.state().last_time
+
+    def hint(self, owed: Owed) -> Hint | None:
+        """What the playbook says of an owed call, else None. Raises BadPlaybook."""
+        return playbook.hint_for(owed, playbook.load(self.path))
 
     @property
     def title(self) -> str | None:

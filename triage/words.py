@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from triage.playbook import Hint
 from triage.recovery.boundary import Boundary
 from triage.recovery.plan import Owed, Plan
 
@@ -106,6 +107,13 @@ def applied_in_words(path: str, records: int, size: int, line: int) -> str:
     """One line on what an append did. `size` in bytes, `line` the first appended one (from 1)."""
     what = f"{counted(records, 'record')} ({size_in_words(size)}) from line {line:,} on"
     return f"{path}: appended {what}; the log is clean now"
+
+
+def hint_in_words(hint: Hint) -> Sequence[str]:
+    """What a playbook says about one call, a line each, uncleaned."""
+    lines = [f"check: {hint.check}"] if hint.check else []
+    lines += [f"note: {hint.note}"] if hint.note else []
+    return [*lines, "by the playbook, this tool only looks"] if hint.read_only else lines
 
 
 def size_in_words(size: int) -> str:

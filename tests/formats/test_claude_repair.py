@@ -310,11 +310,17 @@ def test_the_agents_own_result_under_the_last_call_is_not_taken_for_the_start_of
 
 def test_behind_a_torn_tail_the_repair_starts_on_a_line_of_its_own(tmp_path):
     data = log_of(fixture("two-first-answered"))
-    for cut in (b'{"parentUuid":"x","isSide', b"\0" * 40, b'{"parentUuid":null'):
+    user_line = b'{"parentUuid":"x","isSidechain":false,"type":"user","mess'
+    for cut, status in (
+        (user_line, "clean"),
+        (b'{"parentUuid":"x","isSide', "doubtful"),
+        (b"\0" * 40, "doubtful"),
+    ):
         session = session_of(tmp_path, data + cut)
+        assert (session.plan.status, ids(session.plan)) == ("crashed", ["b"])
         assert appended(session).startswith(b"\n")
         again = applied(session)
-        assert (again.plan.status, again.plan.repairs) == ("clean", ())
+        assert (again.plan.status, again.plan.repairs) == (status, ())  # the others may hide one more call
 
 
 # ---- refusals

@@ -125,7 +125,7 @@ SAYS = {
         turns=[(17, None)],
         anomalies=(
             *("call_without_id", "duplicate_result", "id_reused", "odd_data", "result_without_id"),
-            *("seq_duplicate", "seq_gap", "seq_gap", "seq_gap", "seq_missing", "seq_out_of_order"),
+            *("seq_duplicate", "seq_gap", "seq_gap", "seq_missing", "seq_out_of_order"),
             *("step_end_without_start", "turn_end_without_start", "unknown_type"),
         ),
     ),

@@ -9,13 +9,14 @@ import orjson
 
 from triage import contract, draft
 from triage.commands import CLEAN, REFUSED, UNREADABLE, USAGE, fail, login, note, parser, show, show_json
+from triage.fleet.find import candidates
 from triage.log.append import Applied, Refused, moved, utc_now
 from triage.log.journal import Base, Unreadable
 from triage.recovery.acknowledge import Answer, BadAnswer, Unanswered, parse_answer
 from triage.recovery.plan import Plan, Refusal
 from triage.session import Session, open_session
 from triage.text import clean
-from triage.words import acks_in_words, applied_in_words
+from triage.words import acks_in_words, applied_in_words, counted
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -25,14 +26,25 @@ def run(arguments: Sequence[str]) -> int:
         "Append the planned repair. Every unknown outcome needs an answer of its own.",
         epilog="FINDING: ran, did-not-run or could-not-tell; for a waiting call: deny",
     )
-    options_of.add_argument("log", metavar="LOG")
+    options_of.add_argument("log", metavar="LOG", nargs="+", help="one log; several with --not-started-only")
     options_of.add_argument("--ack", action="append", default=[], metavar="KEY=FINDING[:NOTE]")
     options_of.add_argument("--operator", default="", metavar="NAME", help="who answers (default: you)")
     options_of.add_argument("--plan", metavar="FILE", help="append only if the log is still as in this plan")
     options_of.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    options_of.add_argument(
+        "--not-started-only",
+        action="store_true",
+        help="close each session below these paths in which nothing needs a person; skip the rest",
+    )
     options = options_of.parse_args(arguments)
+    if options.not_started_only:
+        if options.ack or options.plan:
+            options_of.error("--not-started-only takes neither --ack nor --plan")
+        return close_not_started(options.log, json=options.json)
+    if len(options.log) > 1:
+        options_of.error("answers are for one log: name one, or use --not-started-only")
     operator = options.operator or login()
-    return apply(options.log, options.ack, operator=operator, plan_file=options.plan, json=options.json)
+    return apply(options.log[0], options.ack, operator=operator, plan_file=options.plan, json=options.json)
 
 
 def apply(path: str, acks: Sequence[str], *, operator: str, plan_file: str | None, json: bool) -> int:
@@ -147,3 +159,42 @@ def _report(session: Session, applied: Applied, answers: dict[str, Answer], json
         found = entry["finding"] or "no answer needed"
         call = f"  {entry['tool_call_id']}  {entry['risk']}  {found}" if entry["tool_call_id"] else ""
         show(clean(f"  line {entry['line']:,}  {entry['type']}{call}"))
+
+
+def close_not_started(paths: Sequence[str], *, json: bool) -> int:
+    """Close every session below `paths` in which nothing needs a person; say why for each other one.
+
+    The only bulk repair there is: no unknown outcome and no waiting call is ever closed by it.
+    """
+    worst = CLEAN
+    for path in dict.fromkeys(file for start in paths for file in candidates(start)):
+        named = path in paths
+        try:
+            session = open_session(path)
+            if not session.plan.repairs:
+                continue
+            why = _needs_person(session)
+            if why:
+                note(f"{path}: skipped, {why}")
+                continue
+            applied = session.apply({})
+        except Unreadable as error:
+            if named:
+                worst = max(worst, fail(str(error), UNREADABLE))
+            continue
+        except Refused as error:
+            worst = max(worst, _refuse(path, error.refusal, json))
+            continue
+        _report(session, applied, {}, json)
+    return worst
+
+
+def _needs_person(session: Session) -> str:
+    """Why a session may not be closed in bulk, else ""."""
+    plan = session.plan
+    if plan.refusal is not None:
+        return plan.refusal.says
+    needing = sum(owed.needs_acknowledgement for owed in plan.owed)
+    if needing:
+        return f"{counted(needing, 'call')} of it {'needs' if needing == 1 else 'need'} a person"
+    return session.corrupt_in_the_way

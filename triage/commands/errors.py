@@ -21,7 +21,7 @@ from triage.words import counted
 
 SCHEMA = "triage.error/1"
 WIDTH = 80  # columns where the output is no terminal
-_WORTH = {"CreateWork": "worth an issue", "GroupOnly": "seen, not more", "Reject": "rejected"}
+_WORTH = {"CreateWork": "worth an issue", "GroupOnly": "grouped", "Reject": "rejected"}
 _DEFAULT = Policy()
 
 
@@ -29,12 +29,13 @@ def run(arguments: Sequence[str]) -> int:
     """The command with its arguments. Returns the exit code."""
     options = _options(arguments)
     policy = Policy(options.min_recurrence, options.window_ms)
+    state = _state_file(options.state)
     try:
-        store = Store(_state_file(options.state))
+        store = Store(state)
     except Unusable as error:
         return fail(str(error), USAGE)
     try:
-        sessions, code = _read(store, options.path, options.revision)
+        sessions, code = _read(store, _without(state), options.path, options.revision)
         rows = sorted(store.rows(sessions), key=lambda row: -row.count)
     except sqlite3.Error as error:
         return fail(f"the state file can't be used any more ({error}): run the command again", UNREADABLE)
@@ -101,7 +102,12 @@ def _state_file(named: str | None) -> str | None:
     return os.path.join(platformdirs.user_state_dir("triage"), "errors.sqlite3")
 
 
-def _read(store: Store, paths: Sequence[str], revision: str) -> tuple[set[int], int]:
+def _without(state: str | None) -> set[str]:
+    """The files that are no logs because the store lives in them."""
+    return set() if state is None else {os.path.realpath(state + end) for end in ("", "-wal", "-shm")}
+
+
+def _read(store: Store, own: set[str], paths: Sequence[str], revision: str) -> tuple[set[int], int]:
     """Read every log at or below the paths. Returns the sessions and the exit code.
 
     A session that can't be read stops no other.
@@ -110,6 +116,8 @@ def _read(store: Store, paths: Sequence[str], revision: str) -> tuple[set[int], 
     code, skipped = CLEAN, 0
     for named in paths:
         for path in candidates(named):
+            if path != named and os.path.realpath(path) in own:
+                continue
             try:
                 session = read_failures(store, path, revision)
             except sqlite3.Error:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from triage.commands import CLEAN, PLANNED, UNREADABLE, USAGE, fail, note, parser, show, show_json
+from triage.fleet import cluster
+from triage.fleet.cluster import NoFleet
 from triage.fleet.find import candidates
 from triage.fleet.row import NEEDS_REPAIR, Row, worst_first
 from triage.fleet.scan import rows
@@ -28,19 +30,35 @@ def run(arguments: Sequence[str]) -> int:
         help="only with an unknown outcome, or any repair",
     )
     options_of.add_argument("--since", metavar="AGE", help="only with a last record younger: 24h, 7d")
+    options_of.add_argument(
+        "--scheduler", metavar="ADDRESS", help="scan on this Dask cluster; PATH may be any fsspec URL"
+    )
     options = options_of.parse_args(arguments)
     try:
         since = None if options.since is None else datetime.now(UTC) - _age(options.since)
     except ValueError:
         return fail(f"--since takes a number and m, h or d, as 24h: not {options.since!r}", USAGE)
     named = {path for path in options.path if not os.path.isdir(path)}
-    paths = list(dict.fromkeys(file for path in options.path for file in candidates(path)))
-    found = list(zip(paths, rows(paths), strict=True))
-    kept = sorted((row for _, row in found if row is not None), key=worst_first)
+    try:
+        found = _rows(options.path, options.scheduler)
+    except NoFleet as error:
+        return fail(str(error), USAGE)
+    kept = sorted((row for row in found.values() if row is not None), key=worst_first)
     for row in kept:
         if _wanted(row, options.needs, since):
             show_json(row.as_json()) if options.json else show(_line(row))
     return _code(found, kept, named)
+
+
+def _rows(starts: Sequence[str], scheduler: str | None) -> dict[str, Row | None]:
+    """Each file below `starts` with its row; None for what is no session log."""
+    if scheduler is None:
+        files = list(dict.fromkeys(file for start in starts for file in candidates(start)))
+        return dict(zip(files, rows(files), strict=True))
+    files = list(dict.fromkeys(file for start in starts for file in cluster.files_of(start)))
+    found: dict[str, Row | None] = dict.fromkeys(files)
+    found.update((row.path, row) for row in cluster.rows(scheduler, files) if row is not None)
+    return found
 
 
 def _age(text: str) -> timedelta:
@@ -66,8 +84,8 @@ def _line(row: Row) -> str:
     return clean(f"{row.status.upper():<10} {owed:<22} {row.boundary or '':<18} {size:>9}  {row.path}")
 
 
-def _code(found: Sequence[tuple[str, Row | None]], kept: Sequence[Row], named: set[str]) -> int:
-    skipped = [path for path, row in found if row is None]
+def _code(found: Mapping[str, Row | None], kept: Sequence[Row], named: set[str]) -> int:
+    skipped = [path for path, row in found.items() if row is None]
     unread = [path for path in skipped if path in named]
     unread += [row.path for row in kept if row.status == "unreadable" and row.path in named]
     for path in unread:

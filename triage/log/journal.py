@@ -380,7 +380,8 @@ def _read(raw: bytes, format: formats.Format) -> list[Mapping[str, Any] | Fragme
             return [record]
     except orjson.JSONDecodeError:
         pass
-    text = raw.removeprefix(_BOM).decode("utf-8", "surrogateescape")
+    # Without its newline, which in the middle of a cut text would make an error of what is merely cut.
+    text = raw.removeprefix(_BOM).removesuffix(b"\n").decode("utf-8", "surrogateescape")
     return salvage(text, starts_with(format.FIRST_KEYS), format.recognise)
 
 

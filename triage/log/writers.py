@@ -94,7 +94,8 @@ def _on_linux(status: os.stat_result) -> Writers:
             continue  # it ended while we looked
     for pid in _lockers(status):
         found.setdefault((pid, "locks"), _holder(pid, "locks"))
-    unchecked = f"{hidden} processes of other users could not be checked" if hidden else ""
+    who = "a process of another user" if hidden == 1 else f"{hidden} processes of other users"
+    unchecked = f"{who} could not be checked" if hidden else ""
     return Writers(tuple(found[key] for key in sorted(found)), unchecked)
 
 

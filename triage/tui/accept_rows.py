@@ -72,6 +72,7 @@ class AcceptRows(Fixed):
             if label in labels:
                 self._add(*wrap([(RISKS[label], "text")], width))
         self._notices(notice, "unknown", width)
+        self._notices(notice, "dim", width)
         if desk.drafted:
             says = f"Draft: {desk.drafted}. Check them: R, D or U changes one."
             self._add(*wrap([("! ", "unknown"), (clean(says), "text")], width, 2))

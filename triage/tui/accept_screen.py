@@ -24,10 +24,9 @@ from triage.tui.done_screen import DoneScreen, applied_in_words
 from triage.tui.evidence import Evidence, Subject
 from triage.tui.keybar import KeyBar
 from triage.tui.keys import ANSWERS, Command, bindings
-from triage.tui.pane import Pane
 from triage.tui.preview import preview, preview_paper
 from triage.tui.row import Span
-from triage.tui.rows import EDGES, Rows
+from triage.tui.rows import Rows
 from triage.tui.text_screen import EvidenceScreen, TextScreen
 from triage.tui.timeline import key
 from triage.tui.view import View
@@ -84,14 +83,14 @@ class AcceptScreen(View[bool]):
     def _look(self) -> None:
         """Whether somebody else has the log in hand: known before the answers are given, not after."""
         try:
-            activity = self.desk.session.activity()
+            activity = self.desk.look(self.desk.session)
         except (Unreadable, OSError) as error:
             self.post_message(Seen((str(error), "bad")))
             return
         if activity.refuses:
             self.post_message(Seen((f"An append would be refused now: {activity.refuses}", "bad")))
         elif activity.warns:
-            self.post_message(Seen((activity.warns, "unknown")))
+            self.post_message(Seen((activity.warns, "unknown" if activity.lately else "dim")))
 
     def on_seen(self, event: Seen) -> None:
         self._seen = [event.says]
@@ -102,7 +101,7 @@ class AcceptScreen(View[bool]):
 
     @property
     def _rows(self) -> Rows:
-        return self._pane.rows
+        return self._pane
 
     # ---- what is shown
 
@@ -110,7 +109,7 @@ class AcceptScreen(View[bool]):
         """Show the plan and the answers, with the cursor on the entry of a key (None: where it is)."""
         entry = entry or (self._owed.key if self._owed else None)
         notice = [*self._notice, *self._seen]
-        width = max(20, self._rows.size.width - EDGES)
+        width = self._rows.room
         source = AcceptRows(self.desk, len(preview(self.desk)), notice, width)
         at = source.index_of(entry) if entry else None
         if at is None:
@@ -293,7 +292,9 @@ class AcceptScreen(View[bool]):
             lost = self.desk.renew(session)
             self._renewed = True
             self._writer = Evidence(Calls(session), self.desk.clock())
-            kept = f"{before - lost} of {counted(before, 'answer')} kept: their entries are still the same"
+            self.desk.keep()
+            changed = "; the other entries changed" if lost else ""
+            kept = f"{before - lost} of {counted(before, 'answer')} kept{changed}"
             self._notice.append((f"The plan was made again from the log as it is now. {kept}.", "unknown"))
             if not session.plan.repairs:
                 self.dismiss(True)

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from triage.session import Session
 from triage.tui.choice import Choice, ChoiceScreen
-from triage.tui.desk import Clock, Desk, leaving_in_words, utc_clock
+from triage.tui.desk import Clock, Desk, Look, leaving_in_words, utc_clock
 from triage.tui.keybar import run_action
 from triage.tui.theme import DARK, LIGHT, PLAIN, THEMES, theme_of_terminal, wants_no_colour
 from triage.tui.triage_screen import TriageScreen
@@ -132,12 +132,13 @@ def make_app(
     clock: Clock = utc_clock,
     theme: str | None = None,
     redact: bool = False,
+    look: Look = Session.activity,
 ) -> TriageApp:
     """The app for one session. `clock` gives the time now in UTC; `theme` is one of `triage.tui.theme`.
 
-    `redact` takes secrets out of summaries and exports.
+    `redact` takes secrets out of summaries and exports; `look` says whether the log is in use.
     """
-    return TriageApp(Desk(session, read_only, operator, clock, redact), theme)
+    return TriageApp(Desk(session, read_only, operator, clock, redact, look), theme)
 
 
 def run(

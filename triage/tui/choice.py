@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 
 from triage.tui.desk import Desk
 from triage.tui.keys import Command
-from triage.tui.pane import Pane
 from triage.tui.row import Row, row
 from triage.tui.rows import Fixed, Rows
 from triage.tui.view import View
@@ -55,11 +54,11 @@ class ChoiceScreen(View[str]):
         yield self._pane
 
     def on_mount(self) -> None:
-        self._pane.rows.show(self._pane.rows.source, 2, top=0)
-        self._pane.rows.focus()
+        self._pane.show(self._pane.source, 2, top=0)
+        self._pane.focus()
 
     def on_rows_opened(self) -> None:
-        self.dismiss(self._choices[self._pane.rows.cursor - 2].name)
+        self.dismiss(self._choices[self._pane.cursor - 2].name)
 
     def action_back(self) -> None:
         self.dismiss(None)

@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from triage import draft
 from triage.recovery.acknowledge import Answer, BadAnswer, check_answer, keep_valid, missing
 from triage.recovery.plan import Owed, Plan
-from triage.session import Session
+from triage.session import Activity, Session
 from triage.tui.times import moment
 from triage.words import counted
 
 Clock = Callable[[], datetime]
+Look = Callable[[Session], Activity]
 
 
 def utc_clock() -> datetime:
@@ -30,6 +31,7 @@ class Desk:
     operator: str = ""
     clock: Clock = utc_clock
     redact: bool = False  # take secrets out of what leaves the screen
+    look: Look = Session.activity  # whether somebody else has the log in hand
     answers: dict[str, Answer] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     said: str = ""

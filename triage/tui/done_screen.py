@@ -17,7 +17,6 @@ from triage.tui.desk import Desk
 from triage.tui.fields import pieces
 from triage.tui.keybar import KeyBar
 from triage.tui.keys import DONE, Command, bindings
-from triage.tui.pane import Pane
 from triage.tui.paper import Line, Paper
 from triage.tui.rows import Rows
 from triage.tui.view import View
@@ -64,7 +63,7 @@ class DoneScreen(View[None]):
         self._pane.label(
             (("appended", "title"),), ((clean(self.desk.session.path.rpartition("/")[2], limit=40), "dim"),)
         )
-        self._pane.rows.focus()
+        self._pane.focus()
 
     def _lines(self) -> Iterator[Line]:
         applied = self._applied

@@ -56,7 +56,7 @@ class Finder:
         self._part = 0.0
         self._moved = False
         self._screen.run_worker(lambda: self._work(text), thread=True, exclusive=True, group="search")
-        self._screen.searched(self.matches, False)
+        self._screen.searched()
 
     def stop(self) -> None:
         """End the search that is on."""
@@ -96,7 +96,7 @@ class Finder:
         elif self._part >= 1 and not self.matches:
             self._screen.say(f"no match for {self.text}")
             self.text = ""
-        self._screen.searched(self.matches, self._part >= 1)
+        self._screen.searched()
 
     def next(self, row: int, step: int) -> int | None:
         """The next match after (`step` 1) or before (-1) a row of the timeline."""

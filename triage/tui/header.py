@@ -20,7 +20,7 @@ def header_rows(desk: Desk, news: str, width: int) -> list[Row]:
     parts = clean(headline(desk.plan)).split(" · ")
     glyph, _, rest = parts[0].partition("  ")
     style = STATUS_STYLES[desk.plan.status]
-    spans: list[Span] = [(" " + glyph, style)]
+    spans: list[Span] = [(" ", "text"), (glyph, style)]
     if rest:
         spans.append(("  " + rest, "head"))
     moved: list[str] = []

@@ -16,10 +16,10 @@ GROUPS = {
     "answer": "Answer (one entry at a time; these keys mean nothing anywhere else)",
     "append": "Append",
     "choose": "Choose",
-    "move": "Move",
     "problems": "Problems",
     "panes": "Panes",
     "find": "Find",
+    "move": "Move",
     "out": "Out",
     "other": "Other",
 }

@@ -20,7 +20,8 @@ DISPENSABLE = ("editor", "copy", "search", "wrap", "app.help")  # left out first
 class KeyBar(Lines):
     """Shows the commands that have a word for it, on up to `most` rows.
 
-    `off` names the commands that are locked now, and why in a word.
+    `off` names the commands that are locked now, and why in a word; `words` those that are called
+    otherwise now.
     """
 
     DEFAULT_CSS = "KeyBar { height: auto; dock: bottom; }"
@@ -30,11 +31,13 @@ class KeyBar(Lines):
         commands: Sequence[Command],
         off: Callable[[], dict[str, str]] | None = None,
         most: int = 1,
+        words: Callable[[], dict[str, str]] | None = None,
     ) -> None:
         super().__init__(self._rows, id="keys")
         self._commands = [command for command in commands if command.bar]
         self._off = off or dict
         self._most = most
+        self._words = words or dict
         self._places: list[tuple[int, int, int, str]] = []
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -55,11 +58,11 @@ class KeyBar(Lines):
 
     def _flow(self, commands: Sequence[Command], width: int) -> list[Row]:
         """The commands, one after the other over as many rows as they need."""
-        off = self._off()
+        off, words = self._off(), self._words()
         rows: list[list[Span]] = [[]]
         self._places = []
         for command in commands:
-            item = _item(command, off.get(command.action))
+            item = _item(command, words.get(command.action, command.bar), off.get(command.action))
             if rows[-1] and width_of(rows[-1]) + width_of(item) > width:
                 rows.append([])
             start = width_of(rows[-1])
@@ -74,11 +77,11 @@ class KeyBar(Lines):
                 await run_action(self.app, action)
 
 
-def _item(command: Command, locked: str | None) -> list[Span]:
+def _item(command: Command, word: str, locked: str | None) -> list[Span]:
     """A command's key and word; greyed, with the reason, where it is locked."""
     if locked is None:
-        return [(f" {command.shown}", "key"), (f" {command.bar} ", "text")]
-    return [(f" {command.shown} {command.bar}{f' ({locked})' if locked else ''} ", "off")]
+        return [(f" {command.shown}", "key"), (f" {word} ", "text")]
+    return [(f" {command.shown} {word}{f' ({locked})' if locked else ''} ", "off")]
 
 
 async def run_action(app: App[Any], action: str) -> None:

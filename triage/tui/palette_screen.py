@@ -11,7 +11,6 @@ from textual.widgets import Input
 
 from triage.tui.desk import Desk
 from triage.tui.keys import MOVES, Command
-from triage.tui.pane import Pane
 from triage.tui.row import Row, row
 from triage.tui.rows import Fixed, Rows
 from triage.tui.view import View
@@ -62,16 +61,16 @@ class PaletteScreen(View[str]):
             Row(((f" {command.shown:<10} ", "key"), (command.says, "text")), ((command.group + " ", "dim"),))
             for command in self._found
         ]
-        self._pane.rows.show(Fixed(rows or [row((" no command is called so", "dim"))]), 0, top=0)
+        self._pane.show(Fixed(rows or [row((" no command is called so", "dim"))]), 0, top=0)
 
     def action_step(self, delta: int) -> None:
-        self._pane.rows.move_to(self._pane.rows.cursor + delta)
+        self._pane.move_to(self._pane.cursor + delta)
 
     def on_input_submitted(self) -> None:
         self.on_rows_opened()
 
     def on_rows_opened(self) -> None:
-        at = self._pane.rows.cursor
+        at = self._pane.cursor
         self.dismiss(self._found[at].action if at < len(self._found) else None)
 
     def action_back(self) -> None:

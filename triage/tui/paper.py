@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from triage.tui.row import BLANK, Row, Span, cut, shift, wrap
+from triage.tui.row import BLANK, Row, Span, cut, mark, shift, wrap
 
+FAR = 2000  # rows in which a match is looked for when a text is opened
 STRETCH = 400  # rows that are read on at a time
 
 
@@ -43,6 +44,7 @@ class Paper:
         self._most = most
         self.wrapped = True
         self.pan = 0
+        self.marked = ""  # the text of the search that is on
         self._width = -1
         self._rows: list[Row] = []
         self._source: Iterator[Row] = iter(())
@@ -66,10 +68,18 @@ class Paper:
             self.count(index, width)
         if index >= len(self._rows):
             return BLANK if self._done else Row(((self._more(self._at), "unknown"),))
-        line = self._rows[index]
-        if self.wrapped:
-            return line
-        return Row(tuple(cut(shift(line.spans, self.pan), width)))
+        spans = self._rows[index].spans
+        if self.marked:
+            spans = tuple(mark(spans, self.marked))
+        return Row(spans if self.wrapped else tuple(cut(shift(spans, self.pan), width)))
+
+    def first_match(self, width: int) -> int | None:
+        """The first row that shows the text of the search, not too far down; None where none does."""
+        known = self.count(FAR, width)
+        for index in range(min(known, FAR)):
+            if any(style == "match" for _, style in self.row(index, width).spans):
+                return index
+        return None
 
     def stops(self, index: int) -> bool:
         return True

@@ -100,6 +100,23 @@ def wrap(spans: Sequence[Span], width: int, hang: int = 0) -> Iterator[Row]:
         yield Row(tuple(line))
 
 
+def mark(spans: Sequence[Span], marked: str) -> list[Span]:
+    """The spans with each place where `marked` stands shown as a match. Upper case in it is minded."""
+    if not marked:
+        return list(spans)
+    mind_case = marked != marked.lower()
+    found: list[Span] = []
+    for content, style in spans:
+        where = content if mind_case else content.lower()
+        at, start = 0, where.find(marked) if len(where) == len(content) else -1
+        while start >= 0:
+            found += [(content[at:start], style), (content[start : start + len(marked)], "match")]
+            at = start + len(marked)
+            start = where.find(marked, at)
+        found.append((content[at:], style))
+    return [span for span in found if span[0]]
+
+
 def _breaking(content: str, room: int, *, fresh: bool) -> int:
     """How many characters of `content` go on a row with `room` cells; on a fresh row at least one."""
     fits = _fitting(content, room)

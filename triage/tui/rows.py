@@ -6,6 +6,7 @@ drawn; a cursor move repaints two rows. A million rows cost as much as forty.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
 from rich.segment import Segment
@@ -17,12 +18,14 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from triage.tui.frame import Labels, bottom_edge, top_edge
 from triage.tui.keys import MOVES, bindings
 from triage.tui.row import BLANK, Row, Span, lay_out
 from triage.tui.theme import DARK, STYLES
 
 MARK = "▶"
-EDGES = 2  # cells of a row that stay free: for the mark, and at the right edge
+EDGES = 2  # cells of a row that stay free: for the mark, and at the right end
+FRAME = 2  # cells or rows that a frame takes
 WHEEL = 3  # rows for one notch of a mouse wheel
 
 
@@ -57,7 +60,7 @@ class Fixed:
 
 
 class Rows(Widget, can_focus=True):
-    """A list with a cursor, or (`page=True`) a text that is only scrolled."""
+    """A framed list with a cursor, or (`page=True`) a framed text that is only scrolled."""
 
     DEFAULT_CSS = "Rows { width: 1fr; height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(MOVES), Binding("space", "page(1)", show=False)]
@@ -105,7 +108,7 @@ class Rows(Widget, can_focus=True):
         self.page = page
         self.cursor = 0
         self.top = 0
-        self.pan = 0  # cells that a page that isn't wrapped is moved to the left
+        self._labels = Labels()
 
     # ---- what is shown
 
@@ -117,47 +120,76 @@ class Rows(Widget, can_focus=True):
         self._hold()
         self.refresh()
 
+    def label(
+        self,
+        title: Sequence[Span] | None = None,
+        info: Sequence[Span] | None = None,
+        foot: Sequence[Span] | None = None,
+    ) -> None:
+        """Change what the frame says; what is None stays."""
+        before = self._labels
+        for name, spans in (("title", title), ("info", info), ("foot", foot)):
+            if spans is not None:
+                self._labels = self._labels._replace(**{name: tuple(spans)})
+        if self._labels[:2] != before[:2]:
+            self._refresh_line(0)
+        if self._labels.foot != before.foot:
+            self._refresh_line(self.size.height - 1)
+
     def refresh_row(self, index: int) -> None:
         """Paint one row again, where it is in view."""
-        if self.top <= index < self.top + self._height:
-            self.refresh(Region(0, index - self.top, max(1, self.size.width), 1))
+        if self.top <= index < self.top + self.in_view:
+            self._refresh_line(index - self.top + self._framed)
+
+    def _refresh_line(self, y: int) -> None:
+        self.refresh(Region(0, y, max(1, self.size.width), 1))
 
     def count(self) -> int:
         """How many rows there are, as far as is known."""
-        return self.source.count(self.top + self._height, self._width)
+        return self.source.count(self.top + self.in_view, self.room)
 
     @property
-    def _height(self) -> int:
-        return max(1, self.size.height)
+    def _framed(self) -> int:
+        """1 where there is room for a frame, else 0."""
+        return int(self.size.height > FRAME and self.size.width > FRAME + EDGES)
 
     @property
-    def _width(self) -> int:
-        return max(1, self.size.width - EDGES)
+    def in_view(self) -> int:
+        """How many rows can be seen."""
+        return max(1, self.size.height - FRAME * self._framed)
+
+    @property
+    def room(self) -> int:
+        """How many cells a row has."""
+        return max(1, self.size.width - EDGES - FRAME * self._framed)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return self.source.count(viewport.height, max(1, width - EDGES))
+        return self.source.count(viewport.height, max(1, width - EDGES - FRAME)) + FRAME
 
     def on_resize(self) -> None:
         self._hold()
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        width, index = self.size.width, self.top + y
-        if width < 1:
-            return Strip.blank(0)
+        width, height = self.size
         styles = STYLES.get(self.app.theme, STYLES[DARK])
-        known = self.source.count(index, self._width)
-        line = self.source.row(index, self._width) if index < known else BLANK
-        at_cursor = not self.page and index == self.cursor and index < known and self.source.stops(index)
-        spans: list[Span] = [
-            (MARK if at_cursor else " ", "focus"),
-            *lay_out(line, self._width),
-            (" ", "text"),
-        ]
-        on_top = styles["cursor" if self.has_focus else "cursor-away"] if at_cursor else Style.null()
-        return strip(
-            spans[:1] if width < EDGES else spans, styles, Style(bgcolor=self.rich_style.bgcolor) + on_top
-        )
+        under = Style(bgcolor=self.rich_style.bgcolor)
+        frame = "focus" if self.has_focus else "frame"
+        if self._framed and y in (0, height - 1):
+            edge = top_edge if y == 0 else bottom_edge
+            return strip(lay_out(edge(self._labels, width, frame), width), styles, under)
+        index = self.top + y - self._framed
+        known = self.source.count(index, self.room)
+        line = self.source.row(index, self.room) if index < known else BLANK
+        here = not self.page and index == self.cursor and index < known and self.source.stops(index)
+        if here:
+            under += styles["cursor" if self.has_focus else "cursor-away"]
+        spans: list[Span] = [(MARK if here else " ", "focus"), *lay_out(line, self.room), (" ", "text")]
+        inside = strip(spans[:1] if width < EDGES else spans, styles, under)
+        if not self._framed:
+            return inside
+        side = strip([("│", frame)], styles, Style(bgcolor=self.rich_style.bgcolor))
+        return Strip.join([side, inside, side])
 
     # ---- moves
 
@@ -176,7 +208,7 @@ class Rows(Widget, can_focus=True):
     def scroll_rows(self, delta: int) -> None:
         """Scroll a page by rows; the view stops at the end."""
         top = self.top
-        last = self.source.count(self.top + delta + self._height, self._width) - self._height
+        last = self.source.count(self.top + delta + self.in_view, self.room) - self.in_view
         self.top = max(0, min(self.top + delta, last))
         if self.top != top:
             self.refresh()
@@ -186,7 +218,7 @@ class Rows(Widget, can_focus=True):
         """Keep the cursor in view, and the view on the rows, once there is a view."""
         if not self.size.height:
             return
-        height = self._height
+        height = self.in_view
         if not self.page:
             if not self.top - height // 2 <= self.cursor < self.top + height + height // 2:
                 self.top = max(0, self.cursor - height // 3)  # a jump: some rows above it help to see where
@@ -194,19 +226,19 @@ class Rows(Widget, can_focus=True):
                 self.top = self._first_with(self.cursor)
             elif self.cursor >= self.top + height:
                 self.top = self.cursor - height + 1
-        known = self.source.count(self.top + height, self._width)
+        known = self.source.count(self.top + height, self.room)
         self.top = max(0, min(self.top, known - height))
 
     def _first_with(self, index: int) -> int:
         """The first row to show so that headings above the first stop stay in view."""
         above = index
-        while above > 0 and index - above < self._height - 1 and not self.source.stops(above - 1):
+        while above > 0 and index - above < self.in_view - 1 and not self.source.stops(above - 1):
             above -= 1
         return above if above == 0 else index
 
     def _stop_at(self, index: int) -> int:
         """The row nearest to `index` on which the cursor may stand: onwards first, then back."""
-        known = self.source.count(index, self._width)
+        known = self.source.count(index, self.room)
         index = max(0, min(index, known - 1))
         after = (at for at in range(index, known) if self.source.stops(at))
         before = (at for at in range(index - 1, -1, -1) if self.source.stops(at))
@@ -214,7 +246,7 @@ class Rows(Widget, can_focus=True):
         return next(before, index) if found is None else found
 
     def _step(self, delta: int) -> None:
-        known = self.source.count(self.cursor + delta, self._width)
+        known = self.source.count(self.cursor + delta, self.room)
         index = self.cursor + delta
         while 0 <= index < known and not self.source.stops(index):
             index += delta
@@ -231,13 +263,13 @@ class Rows(Widget, can_focus=True):
             self._step(delta)
 
     def action_page(self, pages: float) -> None:
-        size = max(1, int(abs(pages) * (self._height - 1))) * (1 if pages > 0 else -1)
+        size = max(1, int(abs(pages) * (self.in_view - 1))) * (1 if pages > 0 else -1)
         if self.page:
             self.scroll_rows(size)
         else:
-            known = self.source.count(self.cursor + size, self._width)
+            known = self.source.count(self.cursor + size, self.room)
             target = max(0, min(self.cursor + size, known - 1))
-            self.top = max(0, min(self.top + size, known - self._height))
+            self.top = max(0, min(self.top + size, known - self.in_view))
             self.cursor = min(self.cursor, max(0, known - 1))
             self.move_to(target)
             self.refresh()
@@ -249,7 +281,7 @@ class Rows(Widget, can_focus=True):
             self.move_to(0)
 
     def action_last(self) -> None:
-        known = self.source.count(1 << 60, self._width)
+        known = self.source.count(1 << 60, self.room)
         if self.page:
             self.scroll_rows(known)
         else:
@@ -270,7 +302,9 @@ class Rows(Widget, can_focus=True):
         offset = event.get_content_offset(self)
         if offset is None or self.page:
             return
-        index = self.top + offset.y
+        index = self.top + offset.y - self._framed
+        if not 0 <= offset.y - self._framed < self.in_view:
+            return
         if index < self.count() and self.source.stops(index):
             self.move_to(index)
             if event.chain == 2:
@@ -291,10 +325,10 @@ class Rows(Widget, can_focus=True):
             self.move_to(max(0, self.cursor + delta))
 
     def on_focus(self) -> None:
-        self.refresh_row(self.cursor)
+        self.refresh()
 
     def on_blur(self) -> None:
-        self.refresh_row(self.cursor)
+        self.refresh()
 
 
 def strip(spans: list[Span], styles: dict[str, Style], under: Style) -> Strip:

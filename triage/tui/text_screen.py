@@ -12,12 +12,12 @@ from triage.tui.desk import Desk
 from triage.tui.evidence import Evidence, Subject
 from triage.tui.keybar import KeyBar
 from triage.tui.keys import EVIDENCE, TEXT, Command, bindings
-from triage.tui.pane import Pane
 from triage.tui.paper import Paper
 from triage.tui.row import Span
 from triage.tui.rows import Rows
 from triage.tui.view import View
 
+CONTEXT = 5  # rows above a match that stay in view
 PAN = 8  # cells for one press of ← or →
 
 
@@ -46,7 +46,8 @@ class TextScreen(View[None]):
     def show(self, paper: Paper, title: str) -> None:
         """Show another paper from its first row."""
         self.paper, self._title = paper, title
-        self.rows.show(paper, top=0)
+        match = paper.first_match(self.rows.room) if paper.marked else None
+        self.rows.show(paper, top=max(0, (match or 0) - CONTEXT))
         self._label()
 
     def on_resize(self) -> None:
@@ -56,7 +57,7 @@ class TextScreen(View[None]):
         self._label()
 
     def _label(self) -> None:
-        self.pane.label(((self._title, "title"),), where(self.rows))
+        self.rows.label(((self._title, "title"),), where(self.rows))
 
     def action_wrap(self) -> None:
         self.paper.set_wrapped(not self.paper.wrapped)
@@ -89,12 +90,15 @@ class EvidenceScreen(TextScreen):
         evidence: Evidence,
         subject: Subject,
         step: Callable[[int], Subject | None] | None = None,
+        marked: str = "",
     ) -> None:
+        self._marked = marked
         self._evidence = evidence
         self._subject = subject
         self._step = step
         self._raw = False
         super().__init__(desk, self._heading(), evidence.paper(subject, whole=True))
+        self.paper.marked = marked
 
     def _heading(self) -> str:
         kind = "raw record of " if self._raw else "evidence  "
@@ -117,6 +121,7 @@ class EvidenceScreen(TextScreen):
             else self._evidence.paper(self._subject, whole=True)
         )
         paper.set_wrapped(self.paper.wrapped)
+        paper.marked = self._marked
         self.show(paper, self._heading())
 
     def action_next(self, step: int) -> None:
@@ -125,7 +130,10 @@ class EvidenceScreen(TextScreen):
             self.say("no other entry here" if self._step is None else "no other problem in this log")
             return
         self._subject, self._raw = subject, False
-        self.show(self._evidence.paper(subject, whole=True), self._heading())
+        paper = self._evidence.paper(subject, whole=True)
+        paper.set_wrapped(self.paper.wrapped)
+        paper.marked = self._marked
+        self.show(paper, self._heading())
 
 
 def where(rows: Rows) -> tuple[Span, ...]:

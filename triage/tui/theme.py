@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 from rich.style import Style
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
-DARK, LIGHT, PLAIN = "triage-dark", "triage-light", "ansi-dark"
+DARK, LIGHT, PLAIN = "triage-dark", "triage-light", "triage-plain"
 
 _DARK = {
     "back": "#10141a",
@@ -60,7 +61,18 @@ def _theme(name: str, colours: Mapping[str, str], *, dark: bool) -> Theme:
     )
 
 
-THEMES = (_theme(DARK, _DARK, dark=True), _theme(LIGHT, _LIGHT, dark=False))
+def _plain_theme() -> Theme:
+    """The terminal's own colours only: Textual takes even these away where NO_COLOR is set."""
+    base = BUILTIN_THEMES["ansi-dark"]
+    ours = {"frame": "ansi_default", "frame-focus": "ansi_default", "input-cursor-text-style": "reverse"}
+    return replace(base, name=PLAIN, variables={**base.variables, **ours})
+
+
+THEMES = (
+    _theme(DARK, _DARK, dark=True),
+    _theme(LIGHT, _LIGHT, dark=False),
+    _plain_theme(),
+)
 
 
 def _styles(colours: Mapping[str, str]) -> dict[str, Style]:

@@ -206,7 +206,12 @@ class Timeline:
         if self.filter == "problems":
             yield from self.problems
             yield from (key(line) for line in self._open)
-            yield from (key(e.line) for owed in self.plan.owed for e in owed.evidence)
+            yield from (
+                key(e.line)
+                for owed in self.plan.owed
+                for e in owed.evidence
+                if e.says.startswith("dispatched")
+            )
             return
         wanted = bytearray(256)
         for type in (*_CALL_TYPES, TURN_START):

@@ -27,7 +27,7 @@ from triage.log.events import (
 from triage.log.journal import CODES, TYPES
 from triage.text import clean
 from triage.tui.calls import LARGE_LINE, Calls
-from triage.tui.row import Row, Span
+from triage.tui.row import Row, Span, mark
 from triage.tui.short import arguments_in_short, content_in_short
 from triage.tui.theme import LABEL_STYLES
 from triage.tui.timeline import Timeline, call_of, line_of
@@ -49,6 +49,7 @@ class TimelineRows:
         self.journal = timeline.journal
         self._digits = max(3, len(f"{self.journal.lines:,}"))
         self._says = {a.line: a for a in reversed(timeline.plan.anomalies) if a.line}
+        self.marked = ""  # the text of the search that is on
         self._row = lru_cache(maxsize=4096)(self._make)
         self._makers: dict[str, Callable[[Event], tuple[Span, list[Span], str]]] = {
             TURN_END: self._turn_end,
@@ -76,7 +77,8 @@ class TimelineRows:
             return Row((("─" * (self._digits - 1) + "─── end of log ───────", "frame"),))
         line = line_of(row)
         folded = call_of(row) == 0 and self.timeline.foldable(line) and self.timeline.folded(line)
-        return self._row(row, folded)
+        made = self._row(row, folded)
+        return made if not self.marked else Row(tuple(mark(made.spans, self.marked)), made.right)
 
     def stops(self, index: int) -> bool:
         return True

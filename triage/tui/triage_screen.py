@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -14,15 +13,14 @@ from triage.tui import watch
 from triage.tui.calls import Calls
 from triage.tui.desk import Desk
 from triage.tui.evidence import Evidence, Subject
-from triage.tui.finder import Finder
+from triage.tui.finder import Finder, Found
 from triage.tui.header import header_rows
 from triage.tui.keybar import KeyBar
 from triage.tui.keys import TRIAGE, Command, bindings
 from triage.tui.lines import Lines
 from triage.tui.owed_rows import ORDER, OwedRows
-from triage.tui.pane import Pane
 from triage.tui.row import Row
-from triage.tui.rows import EDGES, Rows
+from triage.tui.rows import Rows
 from triage.tui.text_screen import EvidenceScreen, where
 from triage.tui.timeline import FILTERS, Timeline, key, line_of
 from triage.tui.timeline_rows import TimelineRows
@@ -72,11 +70,11 @@ class TriageScreen(View[None]):
             with Vertical(id="side"):
                 yield self._owed
                 yield self._evidence
-        yield KeyBar(TRIAGE, self._locked)
+        yield KeyBar(TRIAGE, self._locked, words=self._words)
 
     def on_mount(self) -> None:
         self._fill(self._first_row())
-        self._timeline.rows.focus()
+        self._timeline.focus()
         self.set_interval(WATCH_SECONDS, self._watch)
         self.call_after_refresh(self._adopt_drafts)
 
@@ -106,6 +104,10 @@ class TriageScreen(View[None]):
             locked["accept"] = "nothing to append"
         return locked
 
+    def _words(self) -> dict[str, str]:
+        """Commands that are called otherwise now."""
+        return {"next(1)": "Next match"} if self._finder.text else {}
+
     # ---- filling the panes
 
     def _first_row(self) -> int:
@@ -119,7 +121,7 @@ class TriageScreen(View[None]):
         """Show the session in all panes, with the cursor on a row of the timeline."""
         index = self.timeline.reveal(row)
         source = TimelineRows(self.timeline)
-        self._timeline.rows.show(source, index, top=max(0, len(self.timeline.rows)))
+        self._timeline.show(source, index, top=max(0, len(self.timeline.rows)))
         self._list_owed()
         self._select(self._writer.subject(self.timeline.rows[index]))
         self._header.refresh()
@@ -135,8 +137,8 @@ class TriageScreen(View[None]):
         self._list_owed()
 
     def _list_owed(self) -> None:
-        rows = self._owed.rows
-        source = OwedRows(self.desk, max(20, rows.size.width - EDGES))
+        rows = self._owed
+        source = OwedRows(self.desk, rows.room)
         owed = self._subject.owed if self._subject else None
         rows.show(source, source.index_of(owed) if owed else None)
         rows.refresh(layout=True)
@@ -158,16 +160,17 @@ class TriageScreen(View[None]):
         self._show_evidence()
 
     def _show_evidence(self) -> None:
-        if self._subject is None or not self._evidence.rows.size.width:
+        if self._subject is None or not self._evidence.size.width:
             return
         paper = self._writer.paper(self._subject, whole=False)
         paper.set_wrapped(self._wrapped)
-        self._evidence.rows.show(paper, top=0)
+        paper.marked = self._finder.text
+        self._evidence.show(paper, top=0)
         title = f"[3] evidence  {self._writer.title(self._subject)}"
-        self._evidence.label(((title, "title"),), where(self._evidence.rows))
+        self._evidence.label(((title, "title"),), where(self._evidence))
 
     def _label_timeline(self) -> None:
-        rows, lines = self._timeline.rows, self.desk.session.journal.lines
+        rows, lines = self._timeline, self.desk.session.journal.lines
         title = "[1] timeline"
         if self.timeline.filter != "all":
             title += f" · {self.timeline.filter} only"
@@ -182,7 +185,7 @@ class TriageScreen(View[None]):
     @property
     def row(self) -> int:
         """The row of the timeline under the cursor."""
-        return self.timeline.rows[min(self._timeline.rows.cursor, len(self.timeline.rows) - 1)]
+        return self.timeline.rows[min(self._timeline.cursor, len(self.timeline.rows) - 1)]
 
     def subject(self) -> Subject | None:
         return self._subject
@@ -198,7 +201,7 @@ class TriageScreen(View[None]):
         index = self.timeline.reveal(row)
         if filtered != self.timeline.filter:
             self.say("that row is outside the filter: all rows are shown again")
-        rows = self._timeline.rows
+        rows = self._timeline
         if len(self.timeline.rows) != before:
             rows.show(rows.source, index)
         rows.move_to(index)
@@ -206,24 +209,24 @@ class TriageScreen(View[None]):
     # ---- messages from the panes
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
-        if event.rows is self._timeline.rows:
+        if event.rows is self._timeline:
             self._select(self._writer.subject(self.row))
             self._follow_in_owed()
-        elif event.rows is self._owed.rows:
+        elif event.rows is self._owed:
             self._show_entry()
         else:
-            self._evidence.label(info=where(self._evidence.rows))
+            self._evidence.label(info=where(self._evidence))
 
     def _follow_in_owed(self) -> None:
-        owed, source = self._subject.owed if self._subject else None, self._owed.rows.source
+        owed, source = self._subject.owed if self._subject else None, self._owed.source
         if owed is not None and isinstance(source, OwedRows):
             index = source.index_of(owed)
-            if index is not None and index != self._owed.rows.cursor:
-                self._owed.rows.show(source, index)
+            if index is not None and index != self._owed.cursor:
+                self._owed.show(source, index)
 
     def _show_entry(self) -> None:
         """The entry under the cursor of the owed list is what everything is about."""
-        source, rows = self._owed.rows.source, self._owed.rows
+        source, rows = self._owed.source, self._owed
         entry = source.entries.get(rows.cursor) if isinstance(source, OwedRows) else None
         if entry is None:
             return
@@ -237,32 +240,35 @@ class TriageScreen(View[None]):
             return
         if row != self.row:
             index = self.timeline.reveal(row)
-            self._timeline.rows.show(self._timeline.rows.source, index)
+            self._timeline.show(self._timeline.source, index)
         self._select(Subject(row, entry.owed) if entry.owed else self._writer.subject(row))
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
-        if event.rows is self._owed.rows:
+        if event.rows is self._owed:
             self._show_entry()
         if self._subject is not None:
-            self.app.push_screen(
-                EvidenceScreen(self.desk, self._writer, self._subject, self._step_in_evidence)
-            )
+            self._open_evidence(self._subject)
+
+    def _open_evidence(self, subject: Subject) -> None:
+        screen = EvidenceScreen(self.desk, self._writer, subject, self._step_in_evidence, self._finder.text)
+        self.app.push_screen(screen)
 
     def _step_in_evidence(self, step: int) -> Subject | None:
-        row = self.timeline.next_problem(self.row, step)
+        finder = self._finder
+        row = finder.next(self.row, step) if finder.text else self.timeline.next_problem(self.row, step)
         if row is None:
             return None
         self.go(row)
         return self._writer.subject(self.row)
 
     def on_rows_folded(self, event: Rows.Folded) -> None:
-        if event.rows is not self._timeline.rows:
+        if event.rows is not self._timeline:
             return
         if self.timeline.filter != "all":
             self.say("rows fold only where all are shown: f changes the filter")
             return
         row = self.timeline.fold(self.row) if event.fold else self.timeline.unfold(self.row)
-        rows = self._timeline.rows
+        rows = self._timeline
         rows.show(rows.source, self.timeline.index_of(row))
         rows.move_to(rows.cursor)
 
@@ -301,7 +307,7 @@ class TriageScreen(View[None]):
         name = FILTERS[(FILTERS.index(self.timeline.filter) + 1) % len(FILTERS)]
         row = self.row
         self.timeline.set_filter(name)
-        rows = self._timeline.rows
+        rows = self._timeline
         rows.show(rows.source, self.timeline.index_of(row))
         rows.move_to(rows.cursor)
         shown = {"all": "all rows", "calls": "calls and their results only", "problems": "problems only"}
@@ -314,7 +320,7 @@ class TriageScreen(View[None]):
         self.ask("line", "go to line")
 
     def on_prompt_answered(self, event: Prompt.Answered) -> None:
-        self._timeline.rows.focus()
+        self._timeline.focus()
         if event.value is None:
             return
         if event.asks == "search":
@@ -330,8 +336,16 @@ class TriageScreen(View[None]):
             return
         self.go(key(int(digits)))
 
-    def searched(self, matches: array[int], done: bool) -> None:
-        """The search found more, or ended."""
+    def on_found(self, event: Found) -> None:
+        self._finder.take(event)
+
+    def searched(self) -> None:
+        """The search began, found more, or ended: its text is marked wherever it shows."""
+        source = self._timeline.source
+        if isinstance(source, TimelineRows) and source.marked != self._finder.text:
+            source.marked = self._finder.text
+            self._timeline.refresh()
+            self._show_evidence()
         self._label_timeline()
         self.refresh_bar()
 
@@ -348,20 +362,18 @@ class TriageScreen(View[None]):
 
     def _to_pane(self, step: int) -> None:
         shown = [n for n, pane in enumerate(self._panes(), 1) if n < 3 or self.has_class("-wide")]
-        now = next((n for n, pane in enumerate(self._panes(), 1) if pane.rows.has_focus), 1)
+        now = next((n for n, pane in enumerate(self._panes(), 1) if pane.has_focus), 1)
         self.action_pane(shown[(shown.index(now) + step) % len(shown)] if now in shown else 1)
 
     def action_pane(self, number: int) -> None:
         pane = self._panes()[number - 1]
         if number == 3 and not self.has_class("-wide"):
             if self._subject is not None:
-                self.app.push_screen(
-                    EvidenceScreen(self.desk, self._writer, self._subject, self._step_in_evidence)
-                )
+                self._open_evidence(self._subject)
             return
         if self.has_class("-zoomed") or self.has_class("-short") or self.has_class("-tiny"):
             self._zoom(pane)
-        pane.rows.focus()
+        pane.focus()
 
     def _zoom(self, pane: Pane | None) -> None:
         self.set_class(pane is not None, "-zoomed")
@@ -374,7 +386,7 @@ class TriageScreen(View[None]):
         if self.has_class("-zoomed"):
             self._zoom(None)
         else:
-            self._zoom(next((pane for pane in self._panes() if pane.rows.has_focus), self._timeline))
+            self._zoom(next((pane for pane in self._panes() if pane.has_focus), self._timeline))
 
     def action_wrap(self) -> None:
         self._wrapped = not self._wrapped
@@ -384,17 +396,16 @@ class TriageScreen(View[None]):
     def action_escape(self) -> None:
         if self._finder.text:
             self._finder.stop()
-            self._label_timeline()
-            self.refresh_bar()
+            self.searched()
         elif self.has_class("-zoomed"):
             self._zoom(None)
-            self._timeline.rows.focus()
+            self._timeline.focus()
         elif self.timeline.filter != "all":
             row = self.row
             self.timeline.set_filter("all")
             self.go(row, jump=False)
-        elif not self._timeline.rows.has_focus:
-            self._timeline.rows.focus()
+        elif not self._timeline.has_focus:
+            self._timeline.focus()
         else:
             self.say("q quits")
 

@@ -61,15 +61,15 @@ def recognise(record: Data) -> bool:
 def document(value: Data) -> Sequence[Data] | None:
     """The records of a checkpoint; of one that has none yet, its registration.
 
-    The host's own journal of a run (`run-….json`) looks alike, but its records carry no `checkpoint_seq`.
+    The host's own journal of a run (`run-….json`) looks alike, but its records hold public events.
     """
     registration, records = value.get("registration"), value.get("records", [])
     if not isinstance(registration, dict) or not isinstance(records, list) or "schema_version" in value:
         return None
-    if records:
-        ours = any(isinstance(record, dict) and "checkpoint_seq" in record for record in records)
-        return records if ours else None
-    return [{"registration": registration}] if any(key in registration for key in _REGISTERED) else None
+    public = any(isinstance(record, dict) and "event" in record for record in records)
+    if public or not any(key in registration for key in _REGISTERED):
+        return None
+    return records or [{"registration": registration}]
 
 
 def weigh(record: Data) -> tuple[bool, bool, bool]:
@@ -304,13 +304,20 @@ class Decoder:
         plan = self._with_boundary(plan)
         if plan.status != "clean":
             return replace(plan, refusal=self.refusal(plan))
-        if self._invalid or self._phase.name != phases.TERMINAL:
-            line, says = (
-                self._invalid[0] if self._invalid else (self._phase.line, "no terminal event can be read")
-            )
-            plan = replace(plan, status="doubtful", doubt=f"record {line:,}: {says}")
+        doubt = self._doubt(state)
+        if doubt:
+            plan = replace(plan, status="doubtful", doubt=doubt)
             return replace(plan, refusal=self.refusal(plan))
         return replace(plan, refusal=self._unheard())
+
+    def _doubt(self, state: State) -> str:
+        """Why a checkpoint without an open turn can't be called clean, or ""."""
+        if self._invalid:
+            line, says = self._invalid[0]
+            return f"record {line:,}: {says}"
+        if self._phase.name != phases.TERMINAL:
+            return "no record that ends the run can be read"
+        return state.corrupt[0].says if state.corrupt else ""
 
     def _with_boundary(self, plan: Plan) -> Plan:
         boundary, phase = plan.boundary, self._phase

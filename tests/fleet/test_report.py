@@ -1,0 +1,73 @@
+"""The incident report: what died, what may have happened, who checked what, what was appended."""
+
+from __future__ import annotations
+
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from triage.cli import main
+
+SAMPLES = Path(__file__).parents[2] / "sample_logs"
+
+
+class Tags(HTMLParser):
+    """Collects the tags and attributes of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+def test_it_names_what_died_and_what_a_person_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(SAMPLES / "crashed-dispatched.jsonl", tmp_path)
+    shutil.copy(SAMPLES / "clean.jsonl", tmp_path)
+    log = tmp_path / "crashed-dispatched.jsonl"
+    main(["apply", str(log), "--ack", "call_0a92=ran:seen in the dashboard", "--operator", "ann"])
+    shutil.copy(SAMPLES / "double-started.jsonl", tmp_path)
+    capsys.readouterr()
+    assert main(["report", str(tmp_path)]) == 1
+    text = capsys.readouterr().out
+    assert "3 sessions looked at; 2 of them" in text
+    assert "ann found: ran (seen in the dashboard)" in text
+    assert "double-started.jsonl | crashed" in text
+    assert "| clean.jsonl" not in text
+
+
+def test_secrets_are_taken_out_unless_they_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = "ghp_" + "a1B2" * 9
+    log = tmp_path / "log.jsonl"
+    log.write_bytes((SAMPLES / "crashed-dispatched.jsonl").read_bytes().replace(b"re_91", token.encode()))
+    main(["report", str(log)])
+    assert token not in capsys.readouterr().out
+    main(["report", str(log), "--no-redact"])
+    assert token in capsys.readouterr().out
+
+
+def test_the_page_holds_no_script_no_link_and_nothing_from_elsewhere(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    main(["report", str(SAMPLES), "-o", str(page)])
+    tags = Tags()
+    tags.feed(page.read_text("utf-8"))
+    assert not tags.tags & {"script", "a", "img", "iframe", "object", "link", "form"}
+    assert tags.attributes <= {"lang", "charset", "http-equiv", "content"}
+    assert page.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_report_is_never_written_over_another_file(tmp_path: Path) -> None:
+    page = tmp_path / "report.md"
+    page.write_text("mine")
+    main(["report", str(SAMPLES / "clean.jsonl"), "-o", str(page)])
+    assert page.read_text() == "mine"
+    assert (tmp_path / "report-2.md").exists()

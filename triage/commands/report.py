@@ -1,0 +1,121 @@
+"""`triage report`: an incident report over many sessions, as Markdown or HTML."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from triage.commands import CLEAN, UNREADABLE, code_of, fail, note, parser, show
+from triage.export import write_new
+from triage.fleet.find import candidates
+from triage.log.history import repairs_in
+from triage.log.journal import Unreadable
+from triage.redact import redact_text
+from triage.report import markdown, markdown_text
+from triage.session import Session, open_session
+from triage.words import counted, owed_in_words
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>Incident report</title><style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
+table {{ border-collapse: collapse; }}
+th, td {{ border: 1px solid #999; padding: .3rem .6rem; text-align: left; }}
+code, td, li {{ overflow-wrap: anywhere; }} h1 {{ border-bottom: 3px double #333; }}
+</style></head><body>
+{body}
+</body></html>
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The command with its arguments. Returns the exit code."""
+    options_of = parser(
+        "triage report",
+        "Write an incident report: what died, what may have happened, what was checked, what was appended.",
+        epilog="FILE ending in .html gives HTML, anything else Markdown. Secrets are taken out by default.",
+    )
+    options_of.add_argument("path", metavar="PATH", nargs="+", help="a log, or a folder to look through")
+    options_of.add_argument("-o", "--output", metavar="FILE", help="a new file (default: print Markdown)")
+    options_of.add_argument("--no-redact", action="store_true", help="keep what looks like a secret")
+    options = options_of.parse_args(arguments)
+    sessions, worst = _read(options.path)
+    text = compose(sessions, redacted=not options.no_redact)
+    if options.output is None:
+        show(text.rstrip("\n"))
+        return worst
+    if options.output.endswith((".html", ".htm")):
+        text = as_html(text)
+    try:
+        folder, name = os.path.split(options.output)
+        stem, suffix = os.path.splitext(name)
+        where = write_new(folder, stem, suffix, text)
+    except OSError as error:
+        return fail(f"{options.output} could not be written: {error.strerror}", UNREADABLE)
+    note(f"wrote {where}: {counted(len(sessions), 'session')}")
+    return worst
+
+
+def _read(paths: Sequence[str]) -> tuple[list[Session], int]:
+    sessions, worst = [], CLEAN
+    for file in dict.fromkeys(file for path in paths for file in candidates(path)):
+        try:
+            session = open_session(file)
+        except Unreadable as error:
+            if file in paths:
+                worst = max(worst, fail(str(error), UNREADABLE))
+            elif error.code != "not_a_log":
+                note(str(error))
+            continue
+        sessions.append(session)
+        worst = max(worst, code_of(session.plan.status))
+    return sessions, worst
+
+
+def compose(sessions: Sequence[Session], *, redacted: bool, now: datetime | None = None) -> str:
+    """The report as Markdown: a table of the sessions that need or had a repair, then each in full."""
+
+    def escape(text: str, limit: int | None = None) -> str:
+        return markdown_text(redact_text(text) if redacted else text, limit)
+
+    shown = [s for s in sessions if s.plan.status != "clean" or next(repairs_in(s.journal), None)]
+    written = (now or datetime.now(UTC)).isoformat(timespec="seconds")
+    looked = (
+        f"{counted(len(sessions), 'session')} looked at; {len(shown):,} of them need a repair, are doubtful"
+    )
+    out = ["# Incident report", "", f"Written {written}. {looked}, or were repaired."]
+    if shown:
+        out += ["", "| session | status | owed | died in |", "|---|---|---|---|"]
+        out += [
+            f"| {escape(os.path.basename(s.path), 80)} | {s.plan.status} | {escape(owed_in_words(s.plan))} "
+            f"| {escape(s.plan.boundary.name)} |"
+            for s in shown
+        ]
+    for session in shown:
+        out += [
+            "",
+            markdown(session, redacted=redacted).replace("\n#", "\n##").replace("# ", "## ", 1).rstrip(),
+        ]
+        appended = list(_appended(session))
+        if appended:
+            out += ["", "### Appended by repairs", "", *(f"- {escape(line)}" for line in appended)]
+    return "\n".join(out) + "\n"
+
+
+def _appended(session: Session) -> Iterator[str]:
+    for past in repairs_in(session.journal):
+        call = f" {past.tool_call_id}" if past.tool_call_id else ""
+        risk = f", {past.risk} (rule {past.rule})" if past.risk else ""
+        found = f"; {past.operator or 'somebody'} found: {past.finding}" if past.finding else ""
+        said = f" ({past.note})" if past.note else ""
+        yield f"line {past.line:,}, {past.time or 'no time'}: {past.type}{call}{risk}{found}{said}"
+
+
+def as_html(text: str) -> str:
+    """The report as one HTML page without scripts, links or anything from elsewhere."""
+    from markdown_it import MarkdownIt
+
+    renderer = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table")
+    return _PAGE.format(body=renderer.disable(["link", "image", "autolink"]).render(text))
