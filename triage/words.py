@@ -69,7 +69,7 @@ def headline(plan: Plan) -> str:
     if plan.status == "clean":
         return f"{glyph} CLEAN  nothing to repair"
     if plan.status == "doubtful":
-        return f"{glyph} DOUBTFUL  nothing to repair that can be read, but a line can't be read"
+        return f"{glyph} DOUBTFUL  nothing to repair that can be read, and not clean either"
     turns = plan.open_turns
     where = f"{len(turns)} turns" if len(turns) > 1 else turn_name(plan)
     return f"{glyph} CRASHED  {where} · {owed_in_words(plan)} · died in {plan.boundary.name}"

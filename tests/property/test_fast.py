@@ -19,7 +19,7 @@ class NeverQuick:
     """Stands in for the quick way: every line is parsed whole."""
 
     def __init__(self, *arguments: object) -> None:
-        self.whole = arguments[-1]
+        self.whole = arguments[-2]
 
     def feed(self, lines, offsets) -> None:
         for line, raw in enumerate(lines, 1):
@@ -41,11 +41,6 @@ def seen(path: Path) -> tuple[object, ...]:
     )
 
 
-@pytest.fixture(autouse=True)
-def _quick_from_the_first_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "QUICK_FROM", 0)
-
-
 def both(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[object, object]:
     quick = seen(path)
     with monkeypatch.context() as patch:
@@ -53,14 +48,14 @@ def both(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[object, object]:
         return quick, seen(path)
 
 
-def damage(lines: list[bytes], rng: random.Random) -> list[bytes]:
-    """One or two things that happen to real files."""
+def damage(lines: list[bytes], rng: random.Random, kinds: int) -> list[bytes]:
+    """One or two things that happen to real files, of the first `kinds` below."""
     lines = list(lines)
     for _ in range(rng.randint(1, 2)):
         at = rng.randrange(len(lines))
         line = lines[at]
         cut = rng.randrange(len(line)) if line else 0
-        kind = rng.randrange(11)
+        kind = rng.randrange(kinds)
         if kind == 0:
             lines[at] = line[:cut] + lines[(at + 1) % len(lines)]  # torn, and glued to another
         elif kind == 1:
@@ -82,22 +77,30 @@ def damage(lines: list[bytes], rng: random.Random) -> list[bytes]:
             lines[at] = line.replace(b'":', b'": ').replace(b',"', b', "')
         elif kind == 9:
             lines[at:] = [*lines[at:-1], lines[-1][:cut]]
-        else:
+        elif kind == 10:
             lines[at] = line.replace(b"\n", b"\r\n")
+        elif kind == 11:
+            lines[at] = line[:cut] + bytes([rng.randrange(256)]) + line[cut + 1 :]
+        elif kind == 12:
+            lines[at] = line[:cut] + line[cut + rng.randint(1, 400) :]
+        else:
+            lines[at] = line[:-3] + b',"tool_call_id":"x"}}\n'
         lines = lines or [b"\n"]
     return lines
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(("probe_from", "kinds"), [(1 << 60, 14), (0, 11)], ids=["parsed", "probed"])
 def test_a_damaged_sample_reads_the_same_both_ways(
-    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sample: Path, probe_from: int, kinds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(fast, "PROBE_FROM", probe_from)
     rng = random.Random(sample.name)
     lines = sample.read_bytes().splitlines(keepends=True)
     large = len(lines) > 1000
     path = tmp_path / "log.jsonl"
     for case in range(CASES // 30 if large else CASES):
-        path.write_bytes(b"".join(damage(lines, rng) if case else lines))
+        path.write_bytes(b"".join(damage(lines, rng, kinds) if case else lines))
         quick, whole = both(path, monkeypatch)
         assert quick == whole, f"case {case}"
 
@@ -105,6 +108,7 @@ def test_a_damaged_sample_reads_the_same_both_ways(
 def test_a_large_log_is_read_the_quick_way_and_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(fast, "PROBE_FROM", 0)
     path = tmp_path / "log.jsonl"
     path.write_bytes(next(sample for sample in SAMPLES if sample.stem == "large").read_bytes())
     slow = 0

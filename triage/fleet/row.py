@@ -79,7 +79,7 @@ def _row(session: Session, holders: Mapping[tuple[int, int], Holder]) -> Row:
     plan, journal = session.plan, session.journal
     holder = holders.get((journal.base.device, journal.base.inode))
     status, why = plan.status, plan.doubt
-    if plan.refusal is not None:
+    if plan.refusal is not None and plan.repairs:
         status, why = "refused", plan.refusal.says
     elif plan.owed:
         why = max(plan.owed, key=_severity).why

@@ -1,15 +1,15 @@
-"""The quick way through the closed turns of a native log: the same result as a full parse, for less.
+"""The quick way through the closed turns of a native log: the same result as line by line, for less.
 
-A probe reads the first keys of a line, anchored at its first byte, so nothing that is quoted inside can
-fool it; where it can't decide, the line is parsed whole. Lines are kept until their turn closes. A turn
-that closed with each of its calls answered once, its steps paired, its seqs counting up and no line that
-can't be read leaves nothing behind, and is passed over. Every other turn, and all that is still open at
-the end of the file, goes the slow way, line by line, parsed whole: no plan rests on a probe.
+Lines are kept until their turn closes. A turn that closed with each of its calls answered once, its steps
+paired, its seqs counting up and no line that can't be read leaves nothing behind, and is passed over.
+Every other turn, and all that is still open at the end of the file, goes the slow way, line by line.
 
-What the probe does not see is the rest of its line. A torn line that was glued to the next one shows by
-a second record start, a cut one by its end, a lost block of the disk by its NUL bytes; all are parsed
-whole. A byte that changed inside a result of a closed turn is not seen here, and can't change what an
-open turn owes; logs below `QUICK_FROM` bytes are parsed whole, line by line, all the same.
+In a large log the long lines are not parsed: a probe reads their first keys, anchored at the first byte,
+so that nothing quoted inside can fool it; where it can't decide, the line is parsed whole. It never sees
+the rest of the line. A torn line that was glued to the next one shows by a second record start, a cut
+one by its end, a lost block of the disk by its NUL bytes; all are parsed whole. A byte that changed inside
+a result of a closed turn is not seen there. It can't change what an open turn owes: no plan rests on a
+probe.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from triage.log.events import (
 )
 from triage.recovery.scan import Scan
 
-QUICK_FROM = 64 << 20  # bytes of a log from which the quick way is worth it
+PROBE_FROM = 64 << 20  # bytes of a log from which its long lines are probed
 PENDING_BYTES = 16 << 20  # of one turn that are kept; a longer one goes the slow way
 
 _TEXT = rb'"([^"\\\x00-\x1f\x80-\xff]*)"'
@@ -53,7 +53,8 @@ _KINDS = {kind.encode(): kind for kind in (*_PROBED, *_WHOLE)}
 class Quick:
     """Takes the lines of a native log in order and writes their rows of the index.
 
-    `codes` gives a type's code; `slow(line, raw)` indexes one line (from 1) by a full parse.
+    `code_of` gives a type's code; `slow(line, raw)` indexes one line (from 1). `probing`: whether the long
+    lines of closed turns are probed rather than parsed.
     """
 
     def __init__(
@@ -64,7 +65,9 @@ class Quick:
         mates: array[int],
         code_of: dict[str, int],
         slow: Callable[[int, bytes], None],
+        probing: bool,
     ) -> None:
+        self._probing = probing
         self._scan, self._codes, self._depths, self._mates = scan, codes, depths, mates
         self._code_of, self._slow = code_of, slow
         self._clear()
@@ -115,24 +118,25 @@ class Quick:
 
     def _takes(self, raw: bytes, line: int) -> bool:
         """Whether the stretch up to this line is still one that leaves nothing behind."""
-        match = _probe(raw)
-        id: Any
-        if match is not None and raw.endswith(b"}}\n") and raw.find(_SECOND, 8) < 0 and b"\0" not in raw:
-            seq, kind, _, id = match.groups()
-            number = int(seq)
-            if id is None and (kind == b"tool_result" or kind == b"tool_call"):
-                match = None
-        else:
-            match = None
-        if match is None:
-            whole = _whole(raw)
-            if whole is None:
-                return False
-            number, kind, id = whole
+        found = self._by_probe(raw) if self._probing else None
+        if found is None:
+            found = _whole(raw)
+        if found is None:
+            return False
+        number, kind, id = found
         if self._expected is not None and number != self._expected:
             return False
         self._expected = number + 1
         return self._step(kind, id, line, raw)
+
+    def _by_probe(self, raw: bytes) -> tuple[int, bytes, Any] | None:
+        match = _probe(raw)
+        if match is None or not raw.endswith(b"}}\n") or raw.find(_SECOND, 8) >= 0 or b"\0" in raw:
+            return None
+        seq, kind, _, id = match.groups()
+        if id is None and (kind == b"tool_result" or kind == b"tool_call"):
+            return None
+        return int(seq), kind, id
 
     def _step(self, kind: bytes, id: Any, line: int, raw: bytes) -> bool:
         depth = 1 + bool(self._steps) if self._open else 0

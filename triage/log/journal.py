@@ -344,9 +344,13 @@ def lines_of(
 
 def _recognise(descriptor: int, path: str, size: int) -> tuple[formats.Format, bool]:
     """The format of a log, and whether the file is one JSON document that holds its events."""
-    head = os.pread(descriptor, HEAD_BYTES, 0).removeprefix(_BOM).decode("utf-8", "surrogateescape")
+    start = os.pread(descriptor, HEAD_BYTES, 0).removeprefix(_BOM)
+    quick = _by_first_line(start.partition(b"\n")[0])
+    if quick is not None:
+        return quick
+    root = _root(start.decode("utf-8", "surrogateescape"))
     for format in formats.FORMATS:
-        if format.document(_root(head)) is not None:
+        if format.document(root) is not None:
             return format, True
     seen = 0
     for raw in islice(lines_of(descriptor, size), HEAD_LINES):
@@ -361,6 +365,22 @@ def _recognise(descriptor: int, path: str, size: int) -> tuple[formats.Format, b
     if seen:
         raise Unreadable("not_a_log", f"{path} is no session log: none of its lines is a known event")
     return formats.FORMATS[0], False
+
+
+def _by_first_line(line: bytes) -> tuple[formats.Format, bool] | None:
+    """The answer for a log whose first line is a whole record, as nearly every one is; else None."""
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    if type(record) is dict:
+        for format in formats.FORMATS:
+            if format.document(record) is not None:
+                return format, True
+        for format in formats.FORMATS:
+            if format.recognise(record):
+                return format, False
+    return None
 
 
 def _root(head: str) -> Mapping[str, Any]:
@@ -457,8 +477,8 @@ def _index_lines(
             journal.scan.anomaly("split_record", *found)
 
     lines = lines_of(descriptor, size, progress=progress)
-    if journal.format is formats.native and size >= fast.QUICK_FROM:
-        quick = fast.Quick(journal.scan, journal.codes, journal.depths, journal.mates, CODES, whole)
+    if journal.format is formats.native:
+        quick = fast.Quick(journal.scan, journal.codes, journal.depths, journal.mates, CODES, whole, size >= fast.PROBE_FROM)
         quick.feed(lines, journal.offsets)
     else:
         for line, raw in enumerate(lines, 1):

@@ -69,10 +69,10 @@ class AcceptScreen(View[bool]):
         self._seen: list[Span] = []
         self._appending = False
         self._renewed = False
-        self._pane = Pane(Rows(), footed=True, id="accept")
+        self._rows = Rows(id="accept")
 
     def compose(self) -> ComposeResult:
-        yield self._pane
+        yield self._rows
         yield KeyBar(ANSWERS, self._locked, most=2)
 
     def on_mount(self) -> None:
@@ -99,10 +99,6 @@ class AcceptScreen(View[bool]):
     def on_resize(self) -> None:
         self.call_after_refresh(self._fill, None)
 
-    @property
-    def _rows(self) -> Rows:
-        return self._pane
-
     # ---- what is shown
 
     def _fill(self, entry: str | None) -> None:
@@ -117,7 +113,7 @@ class AcceptScreen(View[bool]):
         top = self._rows.top if self._rows.size.height and isinstance(self._rows.source, AcceptRows) else 0
         self._rows.show(source, at, top=top)
         name = clean(self.desk.session.path.rpartition("/")[2], limit=40)
-        self._pane.label((("accept", "title"),), ((name, "dim"),), self._state())
+        self._rows.label((("accept", "title"),), ((name, "dim"),), self._state())
         for bar in self.query(KeyBar):
             bar.refresh()
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.screen import Screen
 
 from triage.session import Session
 from triage.tui.choice import Choice, ChoiceScreen
@@ -30,27 +31,21 @@ class TriageApp(App[str]):
     ]
     CSS = """
     Screen { background: $background; color: $foreground; layout: vertical; }
-    #header { height: 2; }
-    #body { height: 1fr; width: 1fr; }
-    #side { width: 2fr; height: 1fr; }
-    #timeline { width: 3fr; }
+    #header { height: 2; dock: top; }
     #owed { height: auto; max-height: 50%; }
-    #owed-rows { height: auto; max-height: 100%; }
-    Screen.-narrow #body { layout: vertical; }
-    Screen.-narrow #timeline { width: 1fr; height: 1fr; }
-    Screen.-narrow #side { width: 1fr; height: auto; max-height: 9; }
+    Screen.-wide #timeline { dock: left; width: 60%; height: 100%; margin: 2 0 1 0; }
     Screen.-narrow #owed { max-height: 9; }
-    Screen.-narrow #owed-rows { max-height: 8; }
     Screen.-narrow #evidence { display: none; }
-    Screen.-short #side { display: none; }
-    Screen.-tiny #side { display: none; }
+    Screen.-short #owed, Screen.-short #evidence { display: none; }
+    Screen.-short #timeline { dock: none; width: 1fr; margin: 0; }
+    Screen.-tiny #owed, Screen.-tiny #evidence { display: none; }
+    Screen.-tiny #timeline { dock: none; width: 1fr; margin: 0; }
     Screen.-tiny #header { height: 1; }
     Screen.-tiny KeyBar { display: none; }
-    Screen.-zoomed Pane { display: none; }
-    Screen.-zoomed #side { display: none; }
-    Screen.-zoomed #side.-zoom { display: block; width: 1fr; height: 1fr; max-height: 100%; }
-    Screen.-zoomed Pane.-zoom { display: block; width: 1fr; height: 1fr; max-height: 100%; }
-    Screen.-zoomed Pane.-zoom Rows { height: 1fr; max-height: 100%; }
+    Screen.-zoomed Rows { display: none; }
+    Screen.-zoomed #timeline.-zoom, Screen.-zoomed #owed.-zoom, Screen.-zoomed #evidence.-zoom {
+        display: block; dock: none; width: 1fr; height: 1fr; max-height: 100%; margin: 0;
+    }
     ToastRack { margin-bottom: 2; }
     Toast { padding: 0 1; width: auto; max-width: 90%; }
     AcceptScreen.-narrow ToastRack { margin-bottom: 3; }
@@ -64,8 +59,9 @@ class TriageApp(App[str]):
         self.animation_level = "none"
         self.desk = desk
 
-    def on_mount(self) -> None:
-        self.push_screen(TriageScreen(self.desk))
+    def get_default_screen(self) -> Screen[None]:
+        """The first screen: none is pushed over an empty one, which would be painted first."""
+        return TriageScreen(self.desk)
 
     # ---- commands of every screen
 

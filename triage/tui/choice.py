@@ -36,8 +36,7 @@ class ChoiceScreen(View[str]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "back", "Leave the question", show=False)]
     DEFAULT_CSS = """
     ChoiceScreen { align: center middle; }
-    ChoiceScreen > Pane { width: 72; max-width: 100%; height: auto; max-height: 100%; }
-    ChoiceScreen Rows { height: auto; }
+    ChoiceScreen > Rows { width: 72; max-width: 100%; height: auto; max-height: 100%; }
     """
 
     def __init__(self, desk: Desk, title: str, question: str, choices: Sequence[Choice]) -> None:
@@ -47,18 +46,18 @@ class ChoiceScreen(View[str]):
         rows += [Row(((f" {choice.label:<12} ", "key"), (choice.says, "text"))) for choice in choices]
         rows += [row(""), row((" enter takes it, esc goes back", "dim"))]
         source = Fixed(rows, frozenset(range(2, 2 + len(choices))))
-        self._pane = Pane(Rows(source))
-        self._pane.label(((title, "title"),))
+        self._rows = Rows(source)
+        self._rows.label(((title, "title"),))
 
     def compose(self) -> ComposeResult:
-        yield self._pane
+        yield self._rows
 
     def on_mount(self) -> None:
-        self._pane.show(self._pane.source, 2, top=0)
-        self._pane.focus()
+        self._rows.show(self._rows.source, 2, top=0)
+        self._rows.focus()
 
     def on_rows_opened(self) -> None:
-        self.dismiss(self._choices[self._pane.cursor - 2].name)
+        self.dismiss(self._choices[self._rows.cursor - 2].name)
 
     def action_back(self) -> None:
         self.dismiss(None)

@@ -53,17 +53,17 @@ class DoneScreen(View[None]):
         self._applied = applied
         self._answers = answers
         self._session = session
-        self._pane = Pane(Rows(Paper(self._lines), page=True))
+        self._rows = Rows(Paper(self._lines), page=True)
 
     def compose(self) -> ComposeResult:
-        yield self._pane
+        yield self._rows
         yield KeyBar(DONE)
 
     def on_mount(self) -> None:
-        self._pane.label(
+        self._rows.label(
             (("appended", "title"),), ((clean(self.desk.session.path.rpartition("/")[2], limit=40), "dim"),)
         )
-        self._pane.focus()
+        self._rows.focus()
 
     def _lines(self) -> Iterator[Line]:
         applied = self._applied

@@ -1,4 +1,4 @@
-"""A few fixed rows of text made by a function: header, key bar, the edges of a pane."""
+"""A few fixed rows of text made by a function: the header, the key bar."""
 
 from __future__ import annotations
 

@@ -38,14 +38,14 @@ class PaletteScreen(View[str]):
         names = {command.action for command in commands}
         self._commands = [*commands, *(move for move in MOVES if move.action not in names)]
         self._found = list(self._commands)
-        self._pane = Pane(Rows())
-        self._pane.label(((f"commands of {title}", "title"),), (("enter runs, esc leaves", "dim"),))
+        self._rows = Rows()
+        self._rows.label(((f"commands of {title}", "title"),), (("enter runs, esc leaves", "dim"),))
 
     def compose(self) -> ComposeResult:
         box = Input(placeholder="type a few letters of a command", compact=True)
         box.cursor_blink = False
         yield box
-        yield self._pane
+        yield self._rows
 
     def on_mount(self) -> None:
         self._list("")
@@ -61,16 +61,16 @@ class PaletteScreen(View[str]):
             Row(((f" {command.shown:<10} ", "key"), (command.says, "text")), ((command.group + " ", "dim"),))
             for command in self._found
         ]
-        self._pane.show(Fixed(rows or [row((" no command is called so", "dim"))]), 0, top=0)
+        self._rows.show(Fixed(rows or [row((" no command is called so", "dim"))]), 0, top=0)
 
     def action_step(self, delta: int) -> None:
-        self._pane.move_to(self._pane.cursor + delta)
+        self._rows.move_to(self._rows.cursor + delta)
 
     def on_input_submitted(self) -> None:
         self.on_rows_opened()
 
     def on_rows_opened(self) -> None:
-        at = self._pane.cursor
+        at = self._rows.cursor
         self.dismiss(self._found[at].action if at < len(self._found) else None)
 
     def action_back(self) -> None:

@@ -33,10 +33,9 @@ class TextScreen(View[None]):
         self._title = title
         self.paper = paper
         self.rows = Rows(paper, page=True)
-        self.pane = Pane(self.rows)
 
     def compose(self) -> ComposeResult:
-        yield self.pane
+        yield self.rows
         yield KeyBar(self.COMMANDS_HERE)
 
     def on_mount(self) -> None:

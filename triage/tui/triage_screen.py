@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
 
 from triage.session import Session
 from triage.tui import watch
@@ -52,9 +51,9 @@ class TriageScreen(View[None]):
         self._finder = Finder(self)
         self._load()
         self._header = Lines(self._header_rows, id="header")
-        self._timeline = Pane(Rows(TimelineRows(self.timeline), id="timeline-rows"), id="timeline")
-        self._owed = Pane(Rows(id="owed-rows"), id="owed")
-        self._evidence = Pane(Rows(page=True, id="evidence-rows"), id="evidence")
+        self._timeline = Rows(TimelineRows(self.timeline), id="timeline")
+        self._owed = Rows(id="owed")
+        self._evidence = Rows(page=True, id="evidence")
 
     def _load(self) -> None:
         """Everything that is made of the session."""
@@ -65,11 +64,9 @@ class TriageScreen(View[None]):
 
     def compose(self) -> ComposeResult:
         yield self._header
-        with Horizontal(id="body"):
-            yield self._timeline
-            with Vertical(id="side"):
-                yield self._owed
-                yield self._evidence
+        yield self._timeline
+        yield self._owed
+        yield self._evidence
         yield KeyBar(TRIAGE, self._locked, words=self._words)
 
     def on_mount(self) -> None:
@@ -357,7 +354,7 @@ class TriageScreen(View[None]):
     def action_previous_pane(self) -> None:
         self._to_pane(-1)
 
-    def _panes(self) -> list[Pane]:
+    def _panes(self) -> list[Rows]:
         return [self._timeline, self._owed, self._evidence]
 
     def _to_pane(self, step: int) -> None:
@@ -375,9 +372,8 @@ class TriageScreen(View[None]):
             self._zoom(pane)
         pane.focus()
 
-    def _zoom(self, pane: Pane | None) -> None:
+    def _zoom(self, pane: Rows | None) -> None:
         self.set_class(pane is not None, "-zoomed")
-        self.query_one("#side").set_class(pane is not None and pane is not self._timeline, "-zoom")
         for one in self._panes():
             one.set_class(one is pane, "-zoom")
         self.call_after_refresh(self._resized)

@@ -7,7 +7,6 @@ the agent's loader would not take: it refuses unknown keys.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -34,7 +33,7 @@ from triage.log.events import (
 )
 from triage.log.formats.copilot_calls import Call, Lane, asked, finished, gated, outcome
 from triage.log.formats.copilot_repair import Agent, Hook, Open, Request, records, split_record
-from triage.log.formats.copilot_text import facts_in, hints, ms, named, quoted, text
+from triage.log.formats.copilot_text import FOLLOWED, facts_in, hints, is_uuid, ms, named, quoted, text
 from triage.log.formats.copilot_types import TYPES, recognise, weigh
 from triage.log.json_text import dumps
 from triage.recovery.plan import Plan, Refusal, Repair
@@ -48,12 +47,7 @@ NAME = "copilot"
 RECORDS = Records(dispatches="all", step_ends=True, hole_ms=1000)
 FIRST_KEYS: tuple[str, ...] = ("type",)
 
-FOLLOWED = (
-    "a later assistant message of this interaction follows the call: builds before about 1.0.77 put a late "
-    "result in the wrong place and stay stuck, so update the agent before it resumes"
-)
 TITLE = 1000  # characters of a first prompt that are kept
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _INJECTED = ("skill-", "agent-")  # how the source of a message begins that nobody typed
 
 
@@ -115,7 +109,7 @@ class Decoder:
         self._alone, self._seen = not self._seen and line > 1, True
         self._line, self._time = line, record.get("timestamp")
         self._ms = ms(self._time)
-        if isinstance(id, str) and _UUID.fullmatch(id):
+        if isinstance(id, str) and is_uuid(id):
             self._last_id = id
         handler = self._handlers.get(type)
         events = handler(record, data) if handler else [self._plain(record, data)]
@@ -173,7 +167,7 @@ class Decoder:
         """A turn goes on. Where none is open, one that needs no end begins: a log may begin anywhere."""
         if lane.open:
             goes_on = [self._event(EVIDENCE, {"turn_finished": False})] if lane.finished else []
-            lane.finished = False
+            lane.finished = lane.rests = False
             return goes_on
         if self._alone:
             return []
@@ -182,9 +176,7 @@ class Decoder:
 
     def _close(self, lane: Lane, reason: str) -> list[Event]:
         """The end of a lane's turn; the calls that it still owes are left."""
-        events = [self._event(EVIDENCE, {"turn_finished": False})] if lane.finished else []
-        if lane.open:
-            events.append(self._event(TURN_END, {"reason": reason}, lane.name))
+        events = [self._event(TURN_END, {"reason": reason}, lane.name)] if lane.open else []
         lane.clear()
         if lane.name:
             del self._lanes[lane.name]
@@ -245,11 +237,15 @@ class Decoder:
         lane = self._lane(record, data)
         if lane.steps:
             lane.steps.pop()
-        events = [self._event(STEP_END, data, lane.name)]
-        if not lane.name and lane.open and not lane.calls and not lane.finished:
-            lane.finished = True
-            events.append(self._event(EVIDENCE, {"turn_finished": True}))
-        return events
+        lane.rests = True
+        return [self._event(STEP_END, data, lane.name), *self._finish(lane)]
+
+    def _finish(self, lane: Lane) -> list[Event]:
+        """A turn whose last step has ended is over as soon as it owes nothing."""
+        if lane.name or not lane.open or not lane.rests or lane.calls or lane.finished:
+            return []
+        lane.finished = True
+        return [self._event(EVIDENCE, {"turn_finished": True})]
 
     # ---- calls
 
@@ -314,11 +310,10 @@ class Decoder:
         answer = {"tool_call_id": id, "content": error if content is None else content, "error": error}
         answer["is_error"] = data.get("success") is False
         telemetry = data.get("toolTelemetry")
-        events = []
         if isinstance(telemetry, dict) and telemetry.get("synthetic") is True:
             answer["metadata"] = telemetry
-            events.append(self._marker())
-        return [*events, self._event(TOOL_RESULT, answer, lane.name)]
+            return [self._marker(), self._event(TOOL_RESULT, answer, lane.name)]  # a repair ends with an end
+        return [self._event(TOOL_RESULT, answer, lane.name), *self._finish(lane)]
 
     def _external(self, record: Record, data: Record) -> list[Event]:
         events = self._start(record, data)
@@ -462,13 +457,12 @@ class Decoder:
 
     def _session(self, record: Record, data: Record) -> list[Event]:
         """A process begins to write: the first one, or one that goes on with a log."""
-        self._facts = {**self._facts, **facts_in(data)}
-        plain = self._plain(record, data)
+        events = self._changed(record, data)
         if data.get("sessionWasActive") is True:
-            return [plain]
+            return events
         for lane in self._lanes.values():
             lane.cold = lane.name != ""
-        return [self._marker(), plain] if self._calls() else [plain]
+        return [self._marker(), *events] if self._calls() else events
 
     def _changed(self, record: Record, data: Record) -> list[Event]:
         self._facts = {**self._facts, **facts_in(data)}

@@ -56,7 +56,8 @@ class Lane:
 
     name: str
     open: bool = False
-    finished: bool = False  # its last step ended owing nothing: closed, unless it goes on
+    rests: bool = False  # its last step has ended
+    finished: bool = False  # and it owes nothing: closed, unless it goes on
     steps: list[tuple[str, str | None]] = field(default_factory=list)  # turnId and agentId
     calls: dict[str, Call] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)  # ids of this turn
@@ -65,7 +66,7 @@ class Lane:
 
     def clear(self) -> None:
         """Forget the turn that ended."""
-        self.open = self.finished = False
+        self.open = self.rests = self.finished = False
         self.steps.clear()
         self.calls.clear()
         self.answered.clear()

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from triage.log.events import call_id
 
+FOLLOWED = (
+    "a later assistant message of this interaction follows the call: builds before about 1.0.77 put a late "
+    "result in the wrong place and stay stuck, so update the agent before it resumes"
+)
 QUOTED = 2000  # characters of a result or a command that are quoted
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def text(source: Any, key: str) -> str | None:
     """The text under a key of an object, where it holds one that is not empty."""
     value = source.get(key) if isinstance(source, Mapping) else None
     return value if isinstance(value, str) and value else None
+
+
+def is_uuid(value: str) -> bool:
+    """Whether a text is a UUID as the agent writes them."""
+    return _UUID.fullmatch(value) is not None
 
 
 def quoted(value: str, limit: int = QUOTED) -> str:
