@@ -91,13 +91,14 @@ def applied_row(path: str, applied: Applied, answers: Mapping[str, Answer]) -> d
         "path": path,
         "appended": [
             {
-                "line": applied.first_line + index,
-                "type": repair.type,
-                "tool_call_id": repair.data.get("tool_call_id"),
-                "risk": repair.data.get("metadata", {}).get("risk"),
-                "finding": answers[repair.key].finding if repair.key in answers else None,
+                "line": landed.line,
+                "type": landed.type,
+                "tool_call_id": data.get("tool_call_id"),
+                "risk": data.get("metadata", {}).get("risk"),
+                "finding": answers[landed.key].finding if landed.key in answers else None,
             }
-            for index, repair in enumerate(applied.repairs)
+            for landed in applied.landed
+            for data in [landed.repair.data if landed.repair else {}]
         ],
         "bytes_before": applied.bytes_before,
         "bytes_after": applied.bytes_after,

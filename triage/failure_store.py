@@ -229,7 +229,7 @@ class Store:
             self._db.executemany("INSERT OR REPLACE INTO start VALUES (?, ?, ?)", starts)
             failures = [_values(session.number, failure) for failure in page.failures]
             marks = ", ".join("?" * 10)
-            self._db.executemany(f"INSERT INTO failure VALUES ({marks})", failures)
+            self._db.executemany(f"INSERT OR IGNORE INTO failure VALUES ({marks})", failures)
         return True
 
     def rows(self, sessions: Iterable[int]) -> list[Row]:

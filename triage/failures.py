@@ -44,17 +44,18 @@ def read_failures(store: Store, path: str, revision: str) -> int | None:
     None for an empty log. `revision` is for events that name no execution. Raises Unreadable for what is
     no log, and sqlite3.Error where the store fails.
     """
-    with opened(path) as log:
-        if log.length == 0:
-            return None
-        status = os.fstat(log.descriptor)
-        place = Place(os.path.realpath(log.path), path, status.st_dev, status.st_ino)
-        text = _Document(log) if log.one_document else _Lines(log)
-        folder = os.path.dirname(os.path.abspath(log.path))
-        while True:
+    while True:
+        with opened(path) as log:
+            if log.length == 0:
+                return None
+            status = os.fstat(log.descriptor)
+            place = Place(os.path.realpath(log.path), path, status.st_dev, status.st_ino)
+            text = _Document(log) if log.one_document else _Lines(log)
+            folder = os.path.dirname(os.path.abspath(log.path))
             session = store.session(place, text.head(), text.mark)
             if _read_on(store, session, log, text, folder, revision):
                 return session.number
+        # Another process read the log meanwhile: go on from its cursor, with the log as it is now.
 
 
 def _read_on(
@@ -132,10 +133,9 @@ class _Lines:
         return _digest(os.pread(self._log.source, min(MARK, self._log.length), 0).partition(b"\n")[0])
 
     def mark(self, at: int) -> str:
-        """What lies before byte `at`, with its position; the end is another's where the text is shorter."""
+        """What lies before byte `at`, which may lie beyond `length` by now: the log may have grown."""
         start = max(0, at - MARK)
-        size = min(at, self._log.length) - start
-        return _digest(os.pread(self._log.source, size, start) if size > 0 else b"")
+        return _digest(os.pread(self._log.source, at - start, start))
 
     def pages(self, cursor: Cursor) -> Iterator[tuple[Sequence[Placed], Cursor]]:
         """The records from a cursor on, `PAGE` at a time, each page with the cursor after it.

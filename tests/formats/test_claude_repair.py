@@ -200,6 +200,11 @@ def test_of_a_line_that_holds_several_results_each_copy_holds_one(tmp_path):
     assert [line["message"]["content"][0]["content"] for line in lines[:2]] == ["one", "two"]
 
 
+def test_a_result_that_went_astray_into_another_lane_is_copied_as_well(tmp_path):
+    records = log(prompt(), call("a"), call("b"), result("a", isSidechain=True))
+    assert calls_of(lines_of(tmp_path, records)) == ["a", "b"]
+
+
 def test_several_calls_on_one_line_are_chained_under_it(tmp_path):
     lines = lines_of(tmp_path, log(prompt(), reply(use("a"), use("b", "Write"))))
     assert calls_of(lines) == ["a", "b"]
@@ -266,7 +271,7 @@ def test_a_repaired_log_owes_nothing_and_its_chain_holds_every_result(tmp_path, 
     "name", ["two-first-answered", "linear-first-answered", "three-second-answered", "sidechain-open"]
 )
 def test_however_much_of_a_repair_landed_the_rest_is_planned(tmp_path, name):
-    assert_converges(tmp_path, log_of(fixture(name)), step=7)
+    assert_converges(tmp_path, log_of(fixture(name)), step=13)
 
 
 @pytest.mark.parametrize("name", ["two-first-answered", "linear-first-answered", "three-second-answered"])

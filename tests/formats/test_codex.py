@@ -192,6 +192,13 @@ def test_an_implicit_turn_with_an_unreadable_line_at_its_end_is_doubtful(tmp_pat
     assert plan_of_log(tmp_path, log_of(records) + b'{"timestamp":"2026').status == "doubtful"
 
 
+def test_a_final_answer_takes_no_doubt_from_a_turn_that_has_no_end_record(tmp_path):
+    records = [*log("killed-without-task-started"), output("call_b")]
+    answer = item("message", role="assistant", content=[], phase="final_answer")
+    data = log_of(records) + b"\xff\x00 nothing\n" + log_of([answer])
+    assert plan_of_log(tmp_path, data).status == "doubtful"
+
+
 def test_a_step_is_one_run_of_the_models_items(tmp_path):
     session = session_of(tmp_path, log("killed"))
     assert session.plan.repairs[-1].data["steps"] == 2
@@ -400,7 +407,11 @@ def test_the_ordinals_go_on_from_the_last_line_that_can_be_read(tmp_path):
 
 
 def test_records_that_decode_to_several_events_are_no_gap_and_no_duplicate_in_the_ordinals(tmp_path):
-    assert codes(plan_of_log(tmp_path, log("killed-paginated"))) == []
+    records = log("killed-paginated")
+    assert codes(plan_of_log(tmp_path, records)) == []
+    del records[5]["ordinal"]
+    (missing,) = plan_of_log(tmp_path, records).anomalies
+    assert (missing.code, missing.says.split()[0]) == ("seq_missing", "1")
 
 
 def test_no_line_of_a_type_of_its_own_is_ever_appended(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -206,6 +207,18 @@ def test_without_times_nothing_proves_that_a_call_did_not_start(tmp_path):
     assert rule(plan_of_log(tmp_path, records), "ship") == 4
 
 
+def test_a_time_without_an_offset_is_utc(tmp_path, monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        records = log(*BASE, later(1500), note())
+        records[-1]["timestamp"] = records[-1]["timestamp"].removesuffix("Z")
+        assert rule(plan_of_log(tmp_path, records), "ship") == 2
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
 def test_records_of_another_process_say_nothing_of_what_the_killed_one_still_had_to_write(tmp_path):
     killed = (*BASE, later(300), note())
     assert rule(plan_of(tmp_path, *killed, later(9000), resume(), note()), "ship") == 4
@@ -374,6 +387,18 @@ def test_a_hook_after_the_approval_does_not_make_a_call_unstarted_again(tmp_path
     assert rule(plan_of(tmp_path, *BASE, *approved), "ship") == 1
 
 
+def test_a_hook_of_a_waiting_or_denied_call_changes_nothing(tmp_path):
+    own = hook("p1", input={"toolCalls": [{"id": "ship"}]})
+    asked = (starts("ship"), asks("r1", "ship"))
+    for before, expected in (
+        (asked, "W1"),
+        ((*asked, decides("r1", "ship", "denied-by-rules")), "W2"),
+        ((*asked, decides("r1", "ship")), 1),
+    ):
+        for after in ((own,), (own, hook_end("p1"))):
+            assert rule(plan_of(tmp_path, *BASE, *before, *after, later(1500), note()), "ship") == expected
+
+
 def test_hooks_of_other_kinds_say_nothing_about_a_call(tmp_path):
     other = (hook("s1", "sessionStart"), hook("u1", "userPromptSubmitted", input={"toolName": "bash"}))
     assert rule(plan_of(tmp_path, *BASE, later(1500), *other), "ship") == 2
@@ -437,6 +462,14 @@ def test_a_step_that_ends_owing_nothing_ends_the_interaction(tmp_path):
     assert plan_of(tmp_path, *BASE, starts("ship"), completes("ship"), step_end()).status == "clean"
     assert plan_of(tmp_path, *BASE, starts("ship"), completes("ship")).status == "crashed"
     assert plan_of(tmp_path, *BASE, starts("ship"), step_end()).status == "crashed"
+    assert plan_of(tmp_path, *BASE, starts("ship"), step_end(), completes("ship")).status == "clean"
+
+
+def test_a_repair_that_was_cut_after_the_last_result_still_gets_its_end(tmp_path):
+    text = log_of(log(*BASE, starts("ship"), asks("r1", "ship"), step_end()))
+    first = appended(session_of(tmp_path, text)).split(b"\n")[0] + b"\n"
+    session = session_of(tmp_path, text + first)
+    assert types_of(planned_lines(session)) == ["permission.completed", "abort"]
 
 
 def test_an_interaction_goes_on_with_its_next_step(tmp_path):
@@ -447,6 +480,8 @@ def test_an_interaction_goes_on_with_its_next_step(tmp_path):
     plan = plan_of(tmp_path, *quiet, note(), step("1"), names("ship", turn="1"), starts("ship"))
     assert [turn.line for turn in plan.open_turns] == [2]
     assert rule(plan, "ship") == 1
+    plan = plan_of(tmp_path, *quiet, step("1"), names("ship", turn="1"), starts("ship"), completes("ship"))
+    assert (plan.status, plan.boundary.name) == ("crashed", "stable")
 
 
 def test_hooks_at_the_end_of_an_interaction_do_not_open_it_again(tmp_path):
@@ -497,6 +532,11 @@ def test_a_call_that_later_messages_follow_is_owed_and_says_that_old_builds_stay
     assert types_of(planned_lines(session)) == ["tool.execution_complete", "assistant.turn_end", "abort"]
 
 
+def test_a_message_that_is_logged_again_after_its_answer_owes_nothing(tmp_path):
+    plan = plan_of(tmp_path, *HEAD, names("done"), *ONE_DONE, names("done"), step_end())
+    assert (plan.status, plan.owed) == ("clean", ())
+
+
 def test_a_message_that_is_logged_in_two_records_does_not_follow_itself(tmp_path):
     plan = plan_of(tmp_path, *HEAD, names("ship"), starts("ship"), names("ship"))
     assert not [says for says in says_of(plan, "ship") if "1.0.77" in says]
@@ -511,6 +551,11 @@ def test_a_sub_agents_call_and_the_call_that_started_it_are_both_owed(tmp_path):
     assert [(id, rule(plan, id)) for id in ids(plan)] == [("inner", 1), ("task", 1)]
     assert "its sub-agent was started" in says_of(plan, "task")
     assert [turn.line for turn in plan.open_turns] == [6, 2]
+
+
+def test_a_call_whose_sub_agent_ran_is_dispatched_whatever_is_asked_for_later(tmp_path):
+    begun = (*HEAD, names("task:task"), starts("task", "task"), agent_starts("task", "task"))
+    assert rule(plan_of(tmp_path, *begun, asks("r1", "task")), "task") == 1
 
 
 def test_the_messages_of_a_sub_agent_do_not_follow_the_calls_around_it(tmp_path):
@@ -550,6 +595,9 @@ def test_a_sub_agent_in_the_background_outlives_the_interaction_that_started_it(
     assert [(id, rule(session.plan, id)) for id in ids(session.plan)] == [("inner", 1)]
     assert types_of(planned_lines(session)) == ["tool.execution_complete", "subagent.failed", "abort"]
     assert applied(session).plan.status == "clean"
+    held = (*background[:-5], hook("p1", input={"toolCalls": [{"id": "inner"}]}), *background[-5:])
+    lines = planned_lines(session_of(tmp_path, log(*held)))
+    assert types_of(lines) == ["tool.execution_complete", "subagent.failed", "hook.end", "abort"]
     waited_for = (*begun, *inner, user("next"), step(), speaks(), step_end())
     assert plan_of(tmp_path, *waited_for).status == "clean"
     assert plan_of(tmp_path, *background, shutdown()).status == "clean"
@@ -710,6 +758,13 @@ def test_a_session_that_went_on_after_a_repair_is_read_as_usual(tmp_path):
     assert plan.left == ()
 
 
+def test_what_an_earlier_interaction_left_open_is_not_closed_by_a_later_repair(tmp_path):
+    killed = (*BASE, starts("ship"), PRE, hook("u1", "userPromptSubmitted"), asks("r1", "ship"))
+    session = session_of(tmp_path, log(*killed, resume(), user("go on"), step("1"), names("next")))
+    assert types_of(planned_lines(session)) == ["tool.execution_complete", "assistant.turn_end", "abort"]
+    assert planned_lines(session)[1]["data"] == {"turnId": "1"}
+
+
 def test_a_log_whose_records_have_no_usable_id_gets_lines_without_a_parent(tmp_path):
     records = [{**one, "id": "?"} for one in records_of("copilot", "approved")]
     assert planned_lines(session_of(tmp_path, records))[0]["parentId"] is None
@@ -746,7 +801,12 @@ def test_a_record_that_was_printed_over_several_lines_refuses_the_append_too(tmp
 
 def test_other_damage_is_no_broken_record(tmp_path):
     records = log(*BASE, starts("ship"))
-    for middle in (b'{"type":"tool.execution_complete","data":{"toolCa\n', b"\x00" * 64 + b"\n", b"]}\n}\n"):
+    for middle in (
+        b'{"type":"tool.execution_complete","data":{"toolCa\n',
+        b"\x00" * 64 + b"\n",
+        b"]}\n}\n",
+        b'{"type":"a.b",\n"data":{}}\n',
+    ):
         text = log_of(records[:6]) + middle + log_of(records[6:])
         plan = plan_of_log(tmp_path, text)
         assert (plan.refusal, risk(plan, "ship"), "corrupt_line" in codes(plan)) == (None, "unknown", True)

@@ -296,6 +296,7 @@ def test_a_result_that_came_after_the_end_of_the_run_opens_no_turn(tmp_path: Pat
         event("run_cancelled"),
         event("tool_failed", toolCallId="c1"),
     ]
+    assert written(tmp_path, header(), events).plan.open_turns == ()
     plan = written(tmp_path, header("cancelled"), events).plan
     assert (plan.status, plan.left) == ("clean", ())
 

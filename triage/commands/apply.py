@@ -153,7 +153,7 @@ def _report(session: Session, applied: Applied, answers: dict[str, Answer], json
     if json:
         show_json(row)
         return
-    line = applied_in_words(session.path, len(applied.repairs), len(applied.text), applied.first_line)
+    line = applied_in_words(session.path, len(applied.landed), len(applied.text), applied.first_line)
     show(clean(line))
     for entry in row["appended"]:
         found = entry["finding"] or "no answer needed"

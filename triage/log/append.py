@@ -13,11 +13,13 @@ import fcntl
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
+from triage.log.events import TOOL_RESULT, call_id
 from triage.log.formats import HasLocks, TakesFrames
 from triage.log.history import operators_after
 from triage.log.journal import Base, Journal, Unreadable, open_for_reading, read_base, read_journal
@@ -39,10 +41,24 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
-    """What was appended: the records, the file's line (from 1) of the first, and sizes in bytes."""
+class Landed:
+    """One appended line (from 1): the type of its event, and the repair that it carries, where it does."""
 
-    repairs: tuple[Repair, ...]
+    line: int
+    type: str
+    repair: Repair | None
+
+    @property
+    def key(self) -> str:
+        """The key of the entry that it answers, "" where it answers none."""
+        return self.repair.key if self.repair is not None and self.type == TOOL_RESULT else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What was appended, line by line, and sizes in bytes. `text` is what the log reads as appended."""
+
+    landed: tuple[Landed, ...]
     first_line: int
     text: bytes
     bytes_before: int
@@ -89,10 +105,29 @@ def append(journal: Journal, plan: Plan, answers: Mapping[str, Answer]) -> Appli
             _compare(reader, journal)
             _refuse_living(reader, journal.path)
             _write(reader, journal, data)
-            _read_back(reader, journal, data)
+            fresh = _read_back(reader, journal, data)
     finally:
         os.close(reader)  # and the lock with it
-    return Applied(repairs, first, text, size, size + len(data))
+    return Applied(_landed(fresh, first, repairs), first, text, size, size + len(data))
+
+
+def _landed(fresh: Journal, first: int, repairs: Sequence[Repair]) -> tuple[Landed, ...]:
+    """Which repair each appended line carries: a format may write them in an order and number of its own."""
+    pending: dict[tuple[str, str | None], list[Repair]] = {}
+    for repair in repairs:
+        pending.setdefault(_name(repair.type, repair.data), []).append(repair)
+    found = []
+    for line in range(first, fresh.lines + 1):
+        events = fresh.events(line)
+        names = [_name(event.type, event.data) for event in events]
+        carried = next((pending[name].pop(0) for name in names if pending.get(name)), None)
+        type = carried.type if carried else events[0].type if events else "other"
+        found.append(Landed(line, type, carried))
+    return tuple(found)
+
+
+def _name(type: str, data: Mapping[str, Any]) -> tuple[str, str | None]:
+    return type, call_id(data, "request_id", "tool_call_id")
 
 
 def _refuse(code: str, says: str, *, retryable: bool = False) -> Refused:
@@ -239,7 +274,7 @@ def _undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _read_back(reader: int, journal: Journal, text: bytes) -> None:
+def _read_back(reader: int, journal: Journal, text: bytes) -> Journal:
     path = journal.path
     if os.pread(reader, len(text) + 1, journal.base.size) != text:
         says = f"{path} does not end as it was appended: another process wrote too. Open it again"
@@ -247,3 +282,4 @@ def _read_back(reader: int, journal: Journal, text: bytes) -> None:
     fresh = read_journal(path)
     if make_plan(fresh.scan.state(), fresh.format.RECORDS).repairs:
         raise _refuse("read_back", f"{path} still owes something after the append: open it again")
+    return fresh

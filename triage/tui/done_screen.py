@@ -25,7 +25,7 @@ from triage.words import counted, headline, size_in_words
 
 def applied_in_words(path: str, applied: Applied, session: Session | Unreadable | None) -> str:
     """One line on what an append did, for stdout."""
-    count = counted(len(applied.repairs), "record")
+    count = counted(len(applied.landed), "record")
     size = size_in_words(len(applied.text))
     state = "the log is clean now"
     if isinstance(session, Session) and session.plan.status != "clean":
@@ -67,7 +67,7 @@ class DoneScreen(View[None]):
 
     def _lines(self) -> Iterator[Line]:
         applied = self._applied
-        last = applied.first_line + len(applied.repairs) - 1
+        last = applied.first_line + len(applied.landed) - 1
         yield Line(
             (("✓ ", "title"), (applied_in_words(self.desk.session.path, applied, self._session), "head")), 2
         )
@@ -86,14 +86,14 @@ class DoneScreen(View[None]):
         yield Line(())
         yield Line(((f"lines {applied.first_line:,} to {last:,}", "title"),))
         records = applied.text.decode("utf-8", "replace").strip("\n").split("\n")
-        for number, repair in enumerate(applied.repairs):
-            about = clean(
-                str(repair.data.get("tool_call_id") or repair.data.get("request_id") or ""), limit=60
-            )
-            answer = self._answers.get(repair.key) if repair.type == "tool_result" else None
+        for landed in applied.landed:
+            data = landed.repair.data if landed.repair else {}
+            about = clean(str(data.get("tool_call_id") or data.get("request_id") or ""), limit=60)
+            answer = self._answers.get(landed.key)
             found = f"  {FOUND[answer.finding]}" if answer else ""
-            line = f"{applied.first_line + number:>9,}  "
-            yield Line(((line, "dim"), (f"{repair.type}  ", "head"), (about, "text"), (found, "title")), 11)
+            line = f"{landed.line:>9,}  "
+            kind = clean(f"{landed.type}  ", limit=60)
+            yield Line(((line, "dim"), (kind, "head"), (about, "text"), (found, "title")), 11)
         yield Line(())
         yield Line((("the records as they were written", "title"),))
         for record in records:

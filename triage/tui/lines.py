@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
 from triage.tui.row import BLANK, Row, lay_out
-from triage.tui.rows import strip
-from triage.tui.theme import DARK, STYLES
+from triage.tui.rows import joined, strip
 
 
 class Lines(Widget):
@@ -28,5 +26,4 @@ class Lines(Widget):
         width = self.size.width
         rows = self._make(width)
         line = rows[y] if y < len(rows) else BLANK
-        under = Style(bgcolor=self.rich_style.bgcolor)
-        return strip(lay_out(line, width), STYLES.get(self.app.theme, STYLES[DARK]), under)
+        return strip(joined(lay_out(line, width)), self.app.theme, self.rich_style.bgcolor)

@@ -63,7 +63,8 @@ def lay_out(line: Row, width: int) -> list[Span]:
     room = width - width_of(right) - (1 if right else 0)
     left = cut(line.spans, room)
     fill = width - width_of(left) - width_of(right)
-    return [*left, (" " * max(0, fill), "text"), *right]
+    last = left[-1][1] if left and left[-1][1] != "match" else "frame"  # no change of style, no bytes
+    return [*left, (" " * max(0, fill), last), *right]
 
 
 def shift(spans: Sequence[Span], cells: int) -> list[Span]:

@@ -6,9 +6,11 @@ drawn; a cursor move repaints two rows. A million rows cost as much as forty.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import ClassVar, Protocol
 
+from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -20,8 +22,8 @@ from textual.widget import Widget
 
 from triage.tui.frame import Labels, bottom_edge, top_edge
 from triage.tui.keys import MOVES, bindings
-from triage.tui.row import BLANK, Row, Span, lay_out
-from triage.tui.theme import DARK, STYLES
+from triage.tui.row import BLANK, Row, Span, lay_out, width_of
+from triage.tui.theme import DARK, FLAT, STYLES
 
 MARK = "▶"
 EDGES = 2  # cells of a row that stay free: for the mark, and at the right end
@@ -109,6 +111,7 @@ class Rows(Widget, can_focus=True):
         self.cursor = 0
         self.top = 0
         self._labels = Labels()
+        self._painted: dict[int, list[Span]] = {}  # by line of the widget
 
     # ---- what is shown
 
@@ -118,7 +121,7 @@ class Rows(Widget, can_focus=True):
         self.top = self.top if top is None else top
         self.cursor = self._stop_at(self.cursor if cursor is None else cursor)
         self._hold()
-        self.refresh()
+        self.repaint()
 
     def label(
         self,
@@ -131,18 +134,27 @@ class Rows(Widget, can_focus=True):
         for name, spans in (("title", title), ("info", info), ("foot", foot)):
             if spans is not None:
                 self._labels = self._labels._replace(**{name: tuple(spans)})
-        if self._labels[:2] != before[:2]:
-            self._refresh_line(0)
-        if self._labels.foot != before.foot:
-            self._refresh_line(self.size.height - 1)
+        if self._labels != before:
+            self._repaint_line(0)
+            self._repaint_line(self.size.height - 1)
 
-    def refresh_row(self, index: int) -> None:
-        """Paint one row again, where it is in view."""
+    def repaint(self) -> None:
+        """Paint again what changed since it was painted, and only that: a slow line carries every byte."""
+        for y in range(self.size.height):
+            self._repaint_line(y)
+
+    def _repaint_row(self, index: int) -> None:
         if self.top <= index < self.top + self.in_view:
-            self._refresh_line(index - self.top + self._framed)
+            self._repaint_line(index - self.top + self._framed)
 
-    def _refresh_line(self, y: int) -> None:
-        self.refresh(Region(0, y, max(1, self.size.width), 1))
+    def _repaint_line(self, y: int) -> None:
+        painted, now = self._painted.get(y), self._line(y)
+        if painted is None:
+            self.refresh(Region(0, y, max(1, self.size.width), 1))
+        elif painted != now:
+            start, stop = changed(painted, now, self.size.width)
+            if stop > start:
+                self.refresh(Region(start, y, stop - start, 1))
 
     def count(self) -> int:
         """How many rows there are, as far as is known."""
@@ -167,29 +179,32 @@ class Rows(Widget, can_focus=True):
         return self.source.count(viewport.height, max(1, width - EDGES - FRAME)) + FRAME
 
     def on_resize(self) -> None:
+        self._painted.clear()
         self._hold()
         self.refresh()
 
-    def render_line(self, y: int) -> Strip:
+    def _line(self, y: int) -> list[Span]:
+        """What stands on a line of the widget: an edge of the frame, or a row between its sides."""
         width, height = self.size
-        styles = STYLES.get(self.app.theme, STYLES[DARK])
-        under = Style(bgcolor=self.rich_style.bgcolor)
         frame = "focus" if self.has_focus else "frame"
         if self._framed and y in (0, height - 1):
             edge = top_edge if y == 0 else bottom_edge
-            return strip(lay_out(edge(self._labels, width, frame), width), styles, under)
+            return joined(lay_out(edge(self._labels, width, frame), width))
         index = self.top + y - self._framed
         known = self.source.count(index, self.room)
         line = self.source.row(index, self.room) if index < known else BLANK
         here = not self.page and index == self.cursor and index < known and self.source.stops(index)
+        inside = lay_out(line, self.room)
+        spans: list[Span] = [(MARK, "focus") if here else (" ", frame), *inside, (" ", inside[-1][1])]
         if here:
-            under += styles["cursor" if self.has_focus else "cursor-away"]
-        spans: list[Span] = [(MARK if here else " ", "focus"), *lay_out(line, self.room), (" ", "text")]
-        inside = strip(spans[:1] if width < EDGES else spans, styles, under)
-        if not self._framed:
-            return inside
-        side = strip([("│", frame)], styles, Style(bgcolor=self.rich_style.bgcolor))
-        return Strip.join([side, inside, side])
+            on_top = "cursor" if self.has_focus else "cursor-away"
+            spans = [(content, f"{style} {on_top}") for content, style in spans]
+        side: list[Span] = [("│", frame)] if self._framed else []
+        return joined([*side, *(spans[:1] if width < EDGES else spans), *side])
+
+    def render_line(self, y: int) -> Strip:
+        spans = self._painted[y] = self._line(y)
+        return strip(spans, self.app.theme, self.rich_style.bgcolor)
 
     # ---- moves
 
@@ -199,10 +214,10 @@ class Rows(Widget, can_focus=True):
         self.cursor = self._stop_at(index)
         self._hold()
         if self.top != top:
-            self.refresh()
+            self.repaint()
         elif self.cursor != before:
-            self.refresh_row(before)
-            self.refresh_row(self.cursor)
+            self._repaint_row(before)
+            self._repaint_row(self.cursor)
         self.post_message(self.Moved(self))
 
     def scroll_rows(self, delta: int) -> None:
@@ -211,7 +226,7 @@ class Rows(Widget, can_focus=True):
         last = self.source.count(self.top + delta + self.in_view, self.room) - self.in_view
         self.top = max(0, min(self.top + delta, last))
         if self.top != top:
-            self.refresh()
+            self.repaint()
             self.post_message(self.Moved(self))
 
     def _hold(self) -> None:
@@ -254,7 +269,7 @@ class Rows(Widget, can_focus=True):
             self.move_to(index)
         elif delta < 0 and self.top > 0:
             self.top = 0  # show the headings above the first stop
-            self.refresh()
+            self.repaint()
 
     def action_move(self, delta: int) -> None:
         if self.page:
@@ -272,7 +287,7 @@ class Rows(Widget, can_focus=True):
             self.top = max(0, min(self.top + size, known - self.in_view))
             self.cursor = min(self.cursor, max(0, known - 1))
             self.move_to(target)
-            self.refresh()
+            self.repaint()
 
     def action_first(self) -> None:
         if self.page:
@@ -325,13 +340,51 @@ class Rows(Widget, can_focus=True):
             self.move_to(max(0, self.cursor + delta))
 
     def on_focus(self) -> None:
-        self.refresh()
+        self.repaint()
 
     def on_blur(self) -> None:
-        self.refresh()
+        self.repaint()
 
 
-def strip(spans: list[Span], styles: dict[str, Style], under: Style) -> Strip:
-    """Spans as a strip of segments; each style is laid over `under`."""
-    plain = styles["text"]
-    return Strip([Segment(content, under + styles.get(name, plain)) for content, name in spans if content])
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """The spans with neighbours of one style made one: each change of style costs bytes."""
+    found: list[Span] = []
+    for content, style in spans:
+        if found and found[-1][1] == style:
+            found[-1] = (found[-1][0] + content, style)
+        elif content:
+            found.append((content, style))
+    return found
+
+
+def changed(before: Sequence[Span], now: Sequence[Span], width: int) -> tuple[int, int]:
+    """The cells, from and to, in which two lines of a width differ."""
+    old, new = _cells(before), _cells(now)
+    if len(old) != width or len(new) != width:  # wide characters: characters are no cells
+        return 0, width
+    differing = [at for at in range(width) if old[at] != new[at]]
+    return (differing[0], differing[-1] + 1) if differing else (0, 0)
+
+
+def _cells(spans: Sequence[Span]) -> list[Span]:
+    """Each character with its style; blanks that look alike are the same whatever their style."""
+    found: list[Span] = []
+    for content, style in spans:
+        blank = (" ", "" if style in FLAT else style)
+        found += [blank if char == " " else (char, style) for char in content]
+    return found if width_of(spans) == len(found) else []
+
+
+@lru_cache(maxsize=1024)
+def _style(theme: str, name: str, background: Color | None) -> Style:
+    """The style of a name (several, the last on top) on a background."""
+    styles = STYLES.get(theme, STYLES[DARK])
+    found = Style(bgcolor=background)
+    for part in name.split():
+        found += styles[part]
+    return found
+
+
+def strip(spans: Iterable[Span], theme: str, background: Color | None) -> Strip:
+    """Spans as a strip of segments in the colours of a theme."""
+    return Strip([Segment(content, _style(theme, name, background)) for content, name in spans if content])

@@ -67,7 +67,7 @@ class TextScreen(View[None]):
     def on_rows_folded(self, event: Rows.Folded) -> None:
         if not self.paper.wrapped:
             self.paper.pan = max(0, self.paper.pan + (-PAN if event.fold else PAN))
-            self.rows.refresh()
+            self.rows.repaint()
 
     def action_back(self) -> None:
         self.dismiss(None)

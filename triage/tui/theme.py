@@ -126,6 +126,9 @@ STYLES: dict[str, dict[str, Style]] = {
     PLAIN: {name: Style.parse(style) for name, style in _WITHOUT_COLOUR.items()},
 }
 
+# Styles in which a blank is just a blank: no background, underline or reverse.
+FLAT = frozenset(STYLES[DARK]) - {"match", "cursor", "cursor-away", "bad"}
+
 LABEL_STYLES = {"UNKNOWN": "unknown", "NOT STARTED": "started", "WAITING": "waiting", "DENIED": "denied"}
 
 

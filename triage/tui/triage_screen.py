@@ -341,7 +341,7 @@ class TriageScreen(View[None]):
         source = self._timeline.source
         if isinstance(source, TimelineRows) and source.marked != self._finder.text:
             source.marked = self._finder.text
-            self._timeline.refresh()
+            self._timeline.repaint()
             self._show_evidence()
         self._label_timeline()
         self.refresh_bar()

@@ -205,7 +205,7 @@ class Decoder:
         injected = (text(data, "source") or "").startswith(_INJECTED)
         if injected and lane.open and not lane.finished:
             return [shown]
-        start: dict[str, Any] = {}
+        start: dict[str, Any] = {"turn_id": data.get("interactionId")}
         if lane.name:
             events = []
             start["implicit"] = True
@@ -214,8 +214,6 @@ class Decoder:
             events = self._close_all("the next user.message")
             if not injected:
                 self._prompt = self._prompt or quoted(text(data, "content") or "", TITLE)
-        if text(data, "interactionId"):
-            start["turn_id"] = data["interactionId"]
         lane.open = True
         return [*events, self._event(TURN_START, start, lane.name), shown]
 
