@@ -83,7 +83,7 @@ def _has_terminal() -> bool:
 
 
 def _screen(path: str, read_only: bool, redact: bool, operator: str) -> int:
-    from triage.log.journal import Unreadable
+    from triage.log.source import Unreadable
     from triage.session import open_session
 
     try:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from triage.log.append import Applied
-from triage.log.journal import Base, Unreadable
+from triage.log.source import Base, Unreadable
 from triage.recovery.acknowledge import Answer
 from triage.recovery.plan import Owed, Plan, Refusal
 from triage.session import Session

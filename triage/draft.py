@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from triage.log.journal import Base
+from triage.log.source import Base
 from triage.recovery.acknowledge import Answer
 from triage.session import Session
 

@@ -24,9 +24,12 @@ from triage.errors.classify import (
 from triage.errors.recurrence import Key
 from triage.failure_store import Cursor, Failure, Page, Place, Session, Store
 from triage.log import formats
+from triage.log.decoder import BaseDecoder
 from triage.log.events import TOOL_RESULT, Corrupt
-from triage.log.journal import Opened, lines_of, new_decoder, opened, read_line, records_of_document
+from triage.log.journal import records_of_document
 from triage.log.json_text import dumps
+from triage.log.lines import lines_of, read_line
+from triage.log.source import Opened, new_decoder, opened
 from triage.report import parse_time
 
 PAGE = 256  # events of a page
@@ -94,7 +97,7 @@ def _read_on(
 
 
 def _finished(
-    format: formats.Format, decoder: formats.Decoder, record: Record, line: int
+    format: formats.Format, decoder: BaseDecoder, record: Record, line: int
 ) -> Iterator[tuple[str, Record, Any, int | None]]:
     """What a record says has started or finished: kind, payload, time as written, and in ms since 1970."""
     if isinstance(format, formats.HasRows):

@@ -11,8 +11,9 @@ from triage import playbook, words
 from triage.log import append as appending
 from triage.log.append import Applied, Refused
 from triage.log.events import call_id
-from triage.log.formats import Completes, TakesFrames
-from triage.log.journal import Base, Journal, open_for_reading, read_journal
+from triage.log.formats import TakesFrames
+from triage.log.journal import Journal, read_journal
+from triage.log.source import Base, open_for_reading
 from triage.log.writers import Holder, find_writers, written_lately
 from triage.playbook import Hint
 from triage.recovery.acknowledge import Answer
@@ -145,7 +146,7 @@ def _plan(path: str, journal: Journal) -> Plan:
         if journal.text is not None and not isinstance(journal.format, TakesFrames):
             refusal = _compressed(path, plan)
         plan = replace(plan, refusal=refusal)
-    return journal.decoder.complete(plan, state) if isinstance(journal.decoder, Completes) else plan
+    return journal.decoder.complete(plan, state)
 
 
 def _compressed(path: str, plan: Plan) -> Refusal:

@@ -298,19 +298,39 @@ def test_a_copy_that_a_cut_off_repair_still_lacks_is_appended_without_asking_aga
     assert (again.plan.status, again.plan.repairs) == ("clean", ())
 
 
-def test_a_chain_that_was_cut_off_is_forgotten_once_the_session_went_on(tmp_path):
+@pytest.mark.parametrize("goes_on", [prompt("and now?"), says("Fine.", "msg_2")])
+def test_a_chain_that_was_cut_off_is_forgotten_once_the_session_went_on(tmp_path, goes_on):
     data = log_of(log(prompt(), call("a"), call("b"), result("b", under=3)))
     first = appended(session_of(tmp_path, data)).splitlines(keepends=True)[0]
-    later = log_of(log(*[prompt()] * 4, prompt("and now?"))[4:])
+    later = log_of(log(*[prompt()] * 4, goes_on)[4:])
     plan = plan_of_log(tmp_path, data + first + later)
     assert (plan.status, plan.repairs) == ("clean", ())
 
 
-def test_the_agents_own_result_under_the_last_call_is_not_taken_for_the_start_of_a_chain(tmp_path):
-    denied = "The user doesn't want to take this action right now."
-    own = result("a", denied, error=True, under=3, toolUseResult=denied, sourceToolAssistantUUID=uuid(2))
-    records = log(prompt(), call("a"), call("b"), own)
-    assert_chained(lines_of(tmp_path, records), uuid(3))
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        (
+            "The user doesn't want to take this action right now.",
+            "The user doesn't want to take this action right now.",
+        ),
+        ("Exit code 1", "Error: Exit code 1"),
+    ],
+)
+def test_the_agents_own_error_under_the_last_call_is_not_taken_for_the_start_of_a_chain(
+    tmp_path, text, outcome
+):
+    own = result("a", text, error=True, under=3, toolUseResult=outcome, sourceToolAssistantUUID=uuid(2))
+    lines = lines_of(tmp_path, log(prompt(), call("a"), call("b"), own))
+    assert calls_of(lines) == ["a", "b"]
+    assert_chained(lines, uuid(3))
+
+
+def test_a_result_out_of_the_order_of_the_calls_is_not_taken_for_the_start_of_a_chain(tmp_path):
+    other = result("b", "lost", error=True, under=3, toolUseResult="lost", sourceToolAssistantUUID=uuid(3))
+    lines = lines_of(tmp_path, log(prompt(), call("a"), call("b"), other))
+    assert calls_of(lines) == ["a", "b"]
+    assert_chained(lines, uuid(3))
 
 
 def test_behind_a_torn_tail_the_repair_starts_on_a_line_of_its_own(tmp_path):
@@ -350,6 +370,14 @@ def test_a_uuid_that_any_other_line_lacks_is_no_reason_to_refuse(tmp_path):
     session = session_of(tmp_path, records)
     assert session.plan.refusal is None
     assert applied(session).plan.status == "clean"
+
+
+def test_each_owed_call_has_to_stand_on_a_line_with_a_uuid(tmp_path):
+    records = fixture("three-second-answered")
+    del records[1]["uuid"]
+    plan = plan_of_log(tmp_path, records)
+    assert plan.refusal is not None
+    assert (plan.refusal.code, plan.refusal.ids) == ("call_without_uuid", ("a", "c"))
 
 
 def test_the_last_call_line_has_to_have_a_uuid_even_when_its_call_is_answered(tmp_path):

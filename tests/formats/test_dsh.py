@@ -25,7 +25,7 @@ from tests.formats.repairs import (
 from tests.helpers import codes, ids, kinds, owed, risk, rule
 from triage.log.append import Refused
 from triage.log.formats import dsh, recognise
-from triage.log.journal import Unreadable
+from triage.log.source import Unreadable
 from triage.session import open_session
 
 NOT_STARTED_TEXT = (

@@ -15,6 +15,7 @@ from tests.helpers import codes, evidence, ids, owed, risk, rule
 from triage.cli import main
 from triage.contract import plan_row
 from triage.log.formats import orchestral, recognise
+from triage.log.formats.orchestral_effects import FILES
 from triage.recovery.plan import Plan
 from triage.session import Session, open_session
 
@@ -515,6 +516,13 @@ def test_an_effect_that_can_not_be_read_makes_the_calls_without_one_unknown(
 def test_an_outcome_without_an_invocation_is_no_result(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, *ONE_CALL, effects={"c1": ("prepared", "committed")})
     assert risk(plan, "c1") == "unknown"
+
+
+def test_among_the_effects_of_many_runs_those_of_this_one_are_found_by_their_names(tmp_path: Path) -> None:
+    for n in range(FILES + 1):
+        (tmp_path / f"effect-{n}.json").write_text("{")  # reading one would make every call unknown
+    plan = plan_of(tmp_path, *ONE_CALL, effects={"c1": ("prepared",)})
+    assert (rule(plan, "c1"), risk(plan, "c1")) == (2, "not started")
 
 
 def test_the_open_effect_of_a_workflows_own_call_is_owed() -> None:

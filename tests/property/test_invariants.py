@@ -39,7 +39,7 @@ from tests.helpers import (
 from tests.property.oracle import Oracle
 from triage.log.events import Event
 from triage.log.formats.native import RECORDS
-from triage.log.journal import Unreadable
+from triage.log.source import Unreadable
 from triage.recovery.acknowledge import Answer, findings_for
 from triage.recovery.plan import Owed, Plan, make_plan
 from triage.recovery.rules import NOT_STARTED, OUTCOME_UNKNOWN

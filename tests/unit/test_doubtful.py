@@ -186,6 +186,8 @@ def test_a_dispatch_after_an_unreadable_turn_boundary_may_be_another_turns() -> 
         assert rule(plan, "a") == 4
         assert row(plan, "a", 2).lines == (3,)
         assert rule(plan_of(turn_start(), *RULE_2, torn(boundary), dispatch("b")), "a") == 2
+        closed = plan_of(turn_start(), step_start(), names("a"), torn(boundary), dispatch("b"), step_end())
+        assert rule(closed, "a") == 4
 
 
 def test_a_step_end_after_an_unreadable_step_start_may_be_that_steps() -> None:

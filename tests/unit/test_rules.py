@@ -735,6 +735,12 @@ def test_keys_are_never_shared_however_the_ids_are_spelled() -> None:
         assert len(keys) == len(set(keys)), keys
 
 
+def test_keys_of_turns_that_carry_one_seq_tell_them_apart_by_their_lines() -> None:
+    same_seq = b'{"seq":5,"type":"turn_start","data":{}}'
+    plan = plan_of(same_seq, names("a"), same_seq, names("a", "b"))
+    assert [entry.key for entry in plan.owed] == ["5@3/a", "b", "5@1/a"]
+
+
 def test_two_turns_that_begin_on_one_line_owe_their_own_calls() -> None:
     both = b'{"seq":0,"type":"turn_start","data":{}}{"seq":1,"type":"turn_start","data":{}}'
     plan = plan_of(both, names("a"), dispatch("a"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from triage import contract, draft
 from triage.commands import CLEAN, REFUSED, UNREADABLE, USAGE, fail, login, note, parser, show, show_json
 from triage.fleet.find import candidates
 from triage.log.append import Applied, Refused, moved, utc_now
-from triage.log.journal import Base, Unreadable
+from triage.log.source import Base, Unreadable
 from triage.recovery.acknowledge import Answer, BadAnswer, Unanswered, parse_answer
 from triage.recovery.plan import Plan, Refusal
 from triage.session import Session, open_session
@@ -69,6 +70,9 @@ def apply(path: str, acks: Sequence[str], *, operator: str, plan_file: str | Non
         answers = _answers(acks, session.plan, operator)
         warns = session.activity().warns
         applied = session.apply(answers)
+    except KeyboardInterrupt:
+        note(f"{path}: interrupted; `triage plan` shows whether the repair has landed")
+        raise
     except BadAnswer as error:
         return fail(str(error), USAGE)
     except Unanswered as error:
@@ -149,6 +153,18 @@ def _refuse(path: str, refusal: Refusal, json: bool, missing: tuple[str, ...] = 
 
 
 def _report(session: Session, applied: Applied, answers: dict[str, Answer], json: bool) -> None:
+    try:
+        _print(session, applied, answers, json)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # the repair has landed: a full disk under our output must not deny it
+        says = f"{session.path}: the repair was appended; the report of it could not be written"
+        sys.stderr.write(clean(f"triage: {says} ({error.strerror})") + "\n")
+        raise BrokenPipeError from error  # nobody reads our output any more
+
+
+def _print(session: Session, applied: Applied, answers: dict[str, Answer], json: bool) -> None:
     row = contract.applied_row(session.path, applied, answers)
     if json:
         show_json(row)

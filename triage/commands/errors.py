@@ -15,7 +15,7 @@ from triage.errors.recurrence import ACTIONS, Policy, Row, Sighting
 from triage.failure_store import Store, Unusable
 from triage.failures import read_failures
 from triage.fleet.find import candidates
-from triage.log.journal import Unreadable
+from triage.log.source import Unreadable
 from triage.text import clean
 from triage.words import counted
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from triage.commands import CLEAN, UNREADABLE, fail, parser, say_if_empty, show, show_json
 from triage.log.history import Past, repairs_in
-from triage.log.journal import Unreadable
+from triage.log.source import Unreadable
 from triage.session import open_session
 from triage.text import clean
 

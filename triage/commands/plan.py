@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from triage.commands import CLEAN, UNREADABLE, code_of, fail, parser, say_if_empty, show_json
-from triage.log.journal import Unreadable
+from triage.log.source import Unreadable
 from triage.session import Session, open_session
 
 

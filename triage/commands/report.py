@@ -10,7 +10,7 @@ from triage.commands import CLEAN, UNREADABLE, code_of, fail, note, parser, show
 from triage.export import write_new
 from triage.fleet.find import candidates
 from triage.log.history import repairs_in
-from triage.log.journal import Unreadable
+from triage.log.source import Unreadable
 from triage.redact import redact_text
 from triage.report import markdown, markdown_text
 from triage.session import Session, open_session

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from triage.log.journal import Unreadable
+from triage.log.source import Unreadable
 from triage.log.writers import Holder
 from triage.recovery.plan import Owed
 from triage.session import Session, open_session

@@ -14,15 +14,16 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from triage.log.events import TOOL_RESULT, call_id
-from triage.log.formats import HasLocks, TakesFrames
+from triage.log.formats import TakesFrames
 from triage.log.history import operators_after
-from triage.log.journal import Base, Journal, Unreadable, open_for_reading, read_base, read_journal
+from triage.log.journal import Journal, read_journal
+from triage.log.source import Base, Unreadable, open_for_reading, read_base
 from triage.log.writers import find_writers
 from triage.recovery.acknowledge import Answer, answered
 from triage.recovery.plan import Plan, Refusal, Repair, make_plan
@@ -102,13 +103,51 @@ def append(journal: Journal, plan: Plan, answers: Mapping[str, Answer]) -> Appli
     try:
         _lock(reader, journal.path)
         with _agents_locks(journal):
-            _compare(reader, journal)
-            _refuse_living(reader, journal.path)
-            _write(reader, journal, data)
-            fresh = _read_back(reader, journal, data)
+            with _before_writing(journal.path):
+                _compare(reader, journal)
+                _refuse_living(reader, journal.path)
+                writer = _open_for_appending(reader, journal.path)
+            _write(writer, journal, data)
+            with _after_writing(journal.path):
+                fresh = _read_back(reader, journal, data)
+                landed = _landed(fresh, first, repairs)
     finally:
-        os.close(reader)  # and the lock with it
-    return Applied(_landed(fresh, first, repairs), first, text, size, size + len(data))
+        _close(reader)  # and the lock with it
+    return Applied(landed, first, text, size, size + len(data))
+
+
+@contextmanager
+def _before_writing(path: str) -> Iterator[None]:
+    """Any call may fail on a bad disk; as long as nothing was written, that is said."""
+    try:
+        yield
+    except OSError as error:
+        says = f"{path} could not be appended to ({_why(error)}). Nothing was written"
+        raise _refuse("write_failed", says, retryable=True) from error
+
+
+@contextmanager
+def _after_writing(path: str) -> Iterator[None]:
+    """Once the repair is in the log, no failure may sound as if it were not."""
+    try:
+        yield
+    except (OSError, Unreadable) as error:
+        why = _why(error) if isinstance(error, OSError) else str(error)
+        says = (
+            f"{path}: the repair was written and is on disk, but it could not be read back ({why}). Open the "
+            "log again: it shows what has landed"
+        )
+        raise _refuse("read_back", says, retryable=True) from error
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or os.strerror(error.errno or errno.EIO)
+
+
+def _close(descriptor: int) -> None:
+    """Close a file. What was written to it is synced by then, so that a failure says nothing of it."""
+    with suppress(OSError):
+        os.close(descriptor)
 
 
 def _landed(fresh: Journal, first: int, repairs: Sequence[Repair]) -> tuple[Landed, ...]:
@@ -141,7 +180,7 @@ def _lock(reader: int, path: str) -> None:
             fcntl.flock(reader, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except OSError as error:
-            why = os.strerror(error.errno or errno.EIO)
+            why = _why(error)
             if error.errno in _NO_LOCKS:
                 says = f"{path} lies where files can't be locked ({why}): repair a copy on a local disk"
                 raise _refuse("no_lock", says) from error
@@ -159,7 +198,7 @@ def _agents_locks(journal: Journal) -> Iterator[None]:
     """Hold the lock files that the log's own agent holds while it lives, where there are any."""
     held: list[int] = []
     try:
-        for lock in journal.decoder.locks(journal.path) if isinstance(journal.decoder, HasLocks) else ():
+        for lock in journal.decoder.locks(journal.path):
             try:
                 held.append(open_for_reading(lock))
                 fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -173,7 +212,7 @@ def _agents_locks(journal: Journal) -> Iterator[None]:
         yield
     finally:
         for descriptor in held:
-            os.close(descriptor)
+            _close(descriptor)
 
 
 def _compare(reader: int, journal: Journal) -> None:
@@ -212,23 +251,29 @@ def _refuse_living(reader: int, path: str) -> None:
         raise _refuse("live_writer", says, retryable=True)
 
 
-def _write(reader: int, journal: Journal, text: bytes) -> None:
-    path = journal.path
+def _open_for_appending(reader: int, path: str) -> int:
     try:
         writer = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        why = os.strerror(error.errno or errno.EIO)
-        says = f"{path} can't be opened for appending ({why}). Nothing was written"
+        says = f"{path} can't be opened for appending ({_why(error)}). Nothing was written"
         raise _refuse("not_writable", says) from error
     try:
         if not os.path.sameopenfile(reader, writer):
             says = f"{path} was replaced just now. Nothing was written: look at the new plan"
             raise _refuse("log_moved", says, retryable=True)
+    except BaseException:
+        _close(writer)
+        raise
+    return writer
+
+
+def _write(writer: int, journal: Journal, text: bytes) -> None:
+    try:
         with _undisturbed():
             _write_all(writer, journal, text)
-            _sync(writer, path)
+            _sync(writer, journal.path)
     finally:
-        os.close(writer)
+        _close(writer)
 
 
 def _write_all(writer: int, journal: Journal, text: bytes) -> None:
@@ -240,7 +285,7 @@ def _write_all(writer: int, journal: Journal, text: bytes) -> None:
                 raise OSError(errno.EBUSY, "another process wrote at the same time")
             written += os.write(writer, text[written:])
         except OSError as error:
-            why = error.strerror or os.strerror(error.errno or errno.EIO)
+            why = _why(error)
             if not written:
                 says = f"{journal.path} could not be appended to ({why}). Nothing was written"
                 raise _refuse("write_failed", says, retryable=True) from error
@@ -255,7 +300,7 @@ def _sync(writer: int, path: str) -> None:
     try:
         os.fsync(writer)
     except OSError as error:
-        why = os.strerror(error.errno or errno.EIO)
+        why = _why(error)
         says = (
             f"{path}: the repair was written, but it is not certain to be on disk ({why}). Check the disk, "
             "then open the log again: it shows what has landed"
@@ -280,6 +325,9 @@ def _read_back(reader: int, journal: Journal, text: bytes) -> Journal:
         says = f"{path} does not end as it was appended: another process wrote too. Open it again"
         raise _refuse("read_back", says, retryable=True)
     fresh = read_journal(path)
+    if (fresh.base.device, fresh.base.inode) != (journal.base.device, journal.base.inode):
+        says = f"{path} was replaced just now: the repair was written to the file that was there before"
+        raise _refuse("read_back", says, retryable=True)
     if make_plan(fresh.scan.state(), fresh.format.RECORDS).repairs:
         raise _refuse("read_back", f"{path} still owes something after the append: open it again")
     return fresh

@@ -31,18 +31,83 @@ class Past:
 
 
 def repairs_in(journal: Journal, first_line: int = 1) -> Iterator[Past]:
-    """The repairs from `first_line` on, in the order of the file."""
+    """The repairs from `first_line` on, in the order of the file.
+
+    Records that carry no metadata, in the formats of agents, are known by the words of their content; an
+    end of a turn is a repair's there only where it stands right behind such a record.
+    """
+    latest = -CLOSE
     for line in range(first_line, journal.lines + 1):
         if journal.codes[line - 1] not in _CODES:
             continue
-        if b'"synthetic"' not in (raw := journal.raw(line)) and b'"interrupted"' not in raw:
+        if not _MARKS.search(raw := journal.raw(line)) and (b"urn" not in raw or line - latest > CLOSE):
             continue
         for event in journal.events(line):
-            data = event.data
-            metadata = data.get("metadata")
-            synthetic = isinstance(metadata, Mapping) and metadata.get("synthetic") is True
-            if synthetic or (event.type == TURN_END and data.get("reason") == "interrupted"):
-                yield _past(line, event.type, event.time, data, metadata if synthetic else {})
+            found = _repair(event, line - latest <= CLOSE or journal.format.NAME == native.NAME)
+            if found is not None:
+                latest = line
+                yield _past(line, event, found)
+
+
+def landed(journal: Journal, size: int, repairs: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether each of `repairs` stands behind the first `size` bytes, and was put there by a triage."""
+    first = 1 if journal.text is not None else bisect_left(journal.offsets, size) + 1
+    events = [event for line in range(first, journal.lines + 1) for event in journal.events(line)]
+    there = {_name(event.type, event.data) for event in events}
+    ours = {_name(event.type, event.data) for event in events if _repair(event, True) is not None}
+    # An agent's format may have no record for a request that is closed; its result stands for it.
+    wanted = [r for r in repairs if journal.format.NAME == native.NAME or r["type"] in (TOOL_RESULT, TURN_END)]
+    return all(_name(r["type"], r["data"]) in (there if _is_copy(r["data"]) else ours) for r in wanted)
+
+
+def _name(type: str, data: Mapping[str, Any]) -> tuple[str, str | None]:
+    return type, None if type == TURN_END else call_id(data, "tool_call_id", "request_id")
+
+
+def _is_copy(data: Mapping[str, Any]) -> bool:
+    """Whether a repair carries a result of the log's own once more."""
+    metadata = data.get("metadata")
+    return isinstance(metadata, Mapping) and "copy_of_line" in metadata
+
+
+def _repair(event: Event, ends: bool) -> Mapping[str, Any] | None:
+    """The metadata of a record that a repair wrote, else None. `ends`: an end of a turn may be one."""
+    data = event.data
+    if event.type == TURN_END:
+        kind = data.get("reason")
+        kind = kind.get("kind") if isinstance(kind, Mapping) else kind
+        return {} if ends and kind in ("interrupted", "abort") else None
+    metadata = data.get("metadata")
+    if isinstance(metadata, Mapping) and metadata.get("synthetic") is True:
+        return metadata
+    return _in_words(_text(data.get("content"))) if event.type == TOOL_RESULT else None
+
+
+def _text(content: Any, depth: int = 4) -> str:
+    """The first text of a content, which may be a list of parts."""
+    if isinstance(content, str) or depth == 0:
+        return content if isinstance(content, str) else ""
+    if isinstance(content, Mapping):
+        return _text(content.get("text") or content.get("content"), depth - 1)
+    parts = content if isinstance(content, list) else ()
+    return next((text for text in (_text(part, depth - 1) for part in parts) if text), "")
+
+
+def _in_words(text: str) -> Mapping[str, Any] | None:
+    """What the content of a synthetic result says, as its metadata would."""
+    begins = _BEGINS.match(text)
+    if begins is None:
+        return None
+    answer = _ANSWER.search(text)
+    note = (answer["note"] or "").partition("\n[Added by triage")[0] if answer else ""
+    added = _ADDED.search(text)
+    rule = added["rule"] if added else None
+    return {
+        "risk": OUTCOME_UNKNOWN if begins[1] else NOT_STARTED,
+        "rule": int(rule) if rule and rule.isdecimal() else rule,
+        "acknowledged": answer
+        and {"finding": _FINDINGS[answer["found"]], "operator": answer["who"] or "", "note": note},
+    }
 
 
 def operators_after(journal: Journal, size: int) -> tuple[str, ...]:
@@ -52,14 +117,14 @@ def operators_after(journal: Journal, size: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(operator for operator in found if operator))
 
 
-def _past(line: int, type: str, time: Any, data: Mapping[str, Any], metadata: Any) -> Past:
+def _past(line: int, event: Event, metadata: Mapping[str, Any]) -> Past:
     answer = metadata.get("acknowledged")
     answer = answer if isinstance(answer, Mapping) else {}
     return Past(
         line,
-        time,
-        type,
-        call_id(data, "tool_call_id", "request_id"),
+        event.time,
+        event.type,
+        call_id(event.data, "tool_call_id", "request_id"),
         metadata.get("risk"),
         metadata.get("rule"),
         *(

@@ -6,21 +6,16 @@ mapped, so that a file that is cut meanwhile can't kill the process, and never o
 
 from __future__ import annotations
 
-import errno
-import hashlib
 import os
-import stat
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
-from itertools import islice
 from typing import Any
 
 import orjson
 
 from triage.log import compressed, fast, formats
+from triage.log.decoder import BaseDecoder
 from triage.log.events import (
     APPROVAL_DECIDED,
     APPROVAL_REQUESTED,
@@ -41,7 +36,9 @@ from triage.log.events import (
     Corrupt,
     Event,
 )
-from triage.log.json_text import Fragment, Malformed, Unfinished, dumps, parse, salvage, starts_with
+from triage.log.json_text import Malformed, Unfinished, dumps, parse
+from triage.log.lines import BOM, is_inexact, lines_of, read_line
+from triage.log.source import Base, Unreadable, new_decoder, open_for_reading, opened, read_base
 from triage.log.split import Splits
 from triage.recovery.scan import Scan
 
@@ -71,36 +68,7 @@ CODES = {name: code for code, name in enumerate(TYPES)}
 # A line that a format decodes to several events goes by the one that comes first in TYPES.
 _RANK = {name: code for name, code in CODES.items() if code >= CODES[TURN_START]}
 
-BLOCK = 1 << 20  # bytes read at a time
-BASE_BYTES = 4096  # bytes around the end that a base is bound to
-HEAD_BYTES = 65536  # bytes in which a one-document log must show itself
-HEAD_LINES = 1000  # lines in which a format must show itself
 LARGEST_DOCUMENT = 256 << 20  # bytes of a one-document log that are read whole
-_BOM = b"\xef\xbb\xbf"
-_BLANK = b" \t\r\n"
-
-
-class Unreadable(Exception):
-    """A log that can't be read: a stable `code` and one sentence that names the file."""
-
-    def __init__(self, code: str, says: str) -> None:
-        super().__init__(says)
-        self.code = code
-
-
-@dataclass(frozen=True, slots=True)
-class Base:
-    """The exact state of a log that a plan was made from. `size` in bytes, `tail` a SHA-256 in hex.
-
-    `tail` covers the last `BASE_BYTES` bytes before `size`, `last_seq` is the largest seq seen (-1: none).
-    """
-
-    device: int
-    inode: int
-    size: int
-    tail: str
-    ends_with_newline: bool
-    last_seq: int
 
 
 @dataclass(slots=True)
@@ -122,7 +90,7 @@ class Journal:
     depths: bytearray
     mates: array[int]
     scan: Scan
-    decoder: formats.Decoder
+    decoder: BaseDecoder
     documents: list[Mapping[str, Any]]
     text: compressed.Text | None = None  # of a log that is compressed: `offsets` count in it
 
@@ -184,38 +152,6 @@ class Journal:
         return None
 
 
-def open_for_reading(path: str) -> int:
-    """A descriptor for reading a regular file. Never waits (a FIFO would), never follows into a folder.
-
-    Raises Unreadable with codes `not_found`, `no_permission`, `is_directory`, `not_a_file`, `io_error`.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return descriptor
-    os.close(descriptor)
-    if stat.S_ISDIR(mode):
-        raise Unreadable("is_directory", f"{path} is a directory, not a log: name a file in it")
-    raise Unreadable("not_a_file", f"{path} is a pipe or a device, not a log: save it to a file first")
-
-
-def _unreadable(path: str, error: OSError) -> Unreadable:
-    known = {
-        errno.ENOENT: ("not_found", f"{path} does not exist (any more): check the name"),
-        errno.ENOTDIR: ("not_found", f"{path} does not exist: a part of the path is no folder"),
-        errno.EACCES: ("no_permission", f"{path} may not be read by this user: ask for read access"),
-        errno.EPERM: ("no_permission", f"{path} may not be read by this user: ask for read access"),
-        errno.ENXIO: ("not_a_file", f"{path} is a socket or a device, not a log"),
-    }
-    code, says = known.get(
-        error.errno or 0, ("io_error", f"{path} can't be read: {os.strerror(error.errno or errno.EIO)}")
-    )
-    return Unreadable(code, says)
-
-
 def read_journal(path: str, progress: Callable[[int, int], None] | None = None) -> Journal:
     """Index and scan a whole log. `progress` gets bytes read and bytes in all, about once a block.
 
@@ -242,228 +178,6 @@ def read_journal(path: str, progress: Callable[[int, int], None] | None = None) 
         return journal
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A log that is open for reading, and what it is.
-
-    `path` is the file with its events, `size` its bytes, `modified` in seconds since 1970; `source` is a
-    descriptor of its text, which has `length` bytes and is unpacked (`text`) where the log is compressed.
-    """
-
-    path: str
-    format: formats.Format
-    one_document: bool
-    descriptor: int
-    size: int
-    modified: float
-    source: int
-    length: int
-    text: compressed.Text | None
-
-
-@contextmanager
-def opened(path: str) -> Iterator[Opened]:
-    """Open a log for reading, recognise it, and close it. Raises Unreadable as `read_journal` does."""
-    path, known = formats.locate(path)
-    # The events file of a run that got no further than its header may be missing: a log without events.
-    missing = known is not None and not os.path.lexists(path)
-    descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if missing else open_for_reading(path)
-    try:
-        status = os.fstat(descriptor)
-        size = status.st_size
-        text = _unpack(descriptor, path, size) if compressed.is_compressed(descriptor) else None
-        source, length = (descriptor, size) if text is None else (text.file.fileno(), text.size)
-        format, one_document = (known, False) if known is not None else _recognise(source, path, length)
-        yield Opened(path, format, one_document, descriptor, size, status.st_mtime, source, length, text)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    finally:
-        os.close(descriptor)
-
-
-def new_decoder(format: formats.Format, path: str) -> formats.Decoder:
-    """A decoder for the log whose events are in the file `path`."""
-    decoder = format.decoder()
-    if isinstance(decoder, formats.ReadsBeside):
-        decoder.read_beside(path)
-    return decoder
-
-
-def _unpack(descriptor: int, path: str, size: int) -> compressed.Text:
-    try:
-        return compressed.unpack(descriptor, size)
-    except compressed.NoPackage as error:
-        says = f"{path} is compressed (zstd), which needs the package zstandard: {compressed.INSTALL}"
-        raise Unreadable("needs_zstd", says) from error
-    except compressed.TooLarge as error:
-        says = f"{path} unpacks to more than {compressed.LARGEST:,} bytes: no session log is so large"
-        raise Unreadable("too_large", says) from error
-
-
-def read_base(descriptor: int, last_seq: int, size: int | None = None) -> Base:
-    """The state of an open log, up to `size` bytes (default: all of it)."""
-    status = os.fstat(descriptor)
-    size = status.st_size if size is None else size
-    start = max(0, size - BASE_BYTES)
-    tail = os.pread(descriptor, size - start, start)
-    return Base(
-        status.st_dev,
-        status.st_ino,
-        size,
-        hashlib.sha256(tail).hexdigest(),
-        size == 0 or tail.endswith(b"\n"),
-        last_seq,
-    )
-
-
-def lines_of(
-    descriptor: int, size: int, at: int = 0, progress: Callable[[int, int], None] | None = None
-) -> Iterator[bytes]:
-    """The lines from byte `at` to `size`, split on the byte newline alone, each with its newline."""
-    pieces: list[bytes] = []  # of a line that goes on past its block
-    while at < size:
-        block = os.pread(descriptor, min(BLOCK, size - at), at)
-        if not block:
-            break
-        at += len(block)
-        if progress is not None:
-            progress(at, size)
-        lines = BytesIO(block).readlines()
-        if pieces:
-            pieces.append(lines.pop(0))
-            if not pieces[-1].endswith(b"\n"):
-                continue
-            yield b"".join(pieces)
-            pieces = []
-        if lines and not lines[-1].endswith(b"\n"):
-            pieces = [lines.pop()]
-        yield from lines
-    if pieces:
-        yield b"".join(pieces)
-
-
-def _recognise(descriptor: int, path: str, size: int) -> tuple[formats.Format, bool]:
-    """The format of a log, and whether the file is one JSON document that holds its events."""
-    start = os.pread(descriptor, HEAD_BYTES, 0).removeprefix(_BOM)
-    quick = _by_first_line(start.partition(b"\n")[0])
-    if quick is not None:
-        return quick
-    root = _root(start.decode("utf-8", "surrogateescape"))
-    for format in formats.FORMATS:
-        if format.document(root) is not None:
-            return format, True
-    seen = 0
-    for raw in islice(lines_of(descriptor, size), HEAD_LINES):
-        if not raw.removeprefix(_BOM).strip(_BLANK):
-            continue
-        seen += 1
-        for format in formats.FORMATS:
-            pieces = _read(raw, format)
-            records = [piece.record if isinstance(piece, Fragment) else piece for piece in pieces]
-            if any(format.recognise(record) for record in records if record):
-                return format, False
-    if seen:
-        raise Unreadable("not_a_log", f"{path} is no session log: none of its lines is a known event")
-    return formats.FORMATS[0], False
-
-
-def _by_first_line(line: bytes) -> tuple[formats.Format, bool] | None:
-    """The answer for a log whose first line is a whole record, as nearly every one is; else None."""
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    if type(record) is dict:
-        for format in formats.FORMATS:
-            if format.document(record) is not None:
-                return format, True
-        for format in formats.FORMATS:
-            if format.recognise(record):
-                return format, False
-    return None
-
-
-def _root(head: str) -> Mapping[str, Any]:
-    try:
-        value = parse(head)[0]
-    except Unfinished as cut:
-        value = cut.root
-    except Malformed as broken:
-        return _root(head[: broken.at])
-    return value if isinstance(value, dict) else {}
-
-
-def _read(raw: bytes, format: formats.Format) -> list[Mapping[str, Any] | Fragment]:
-    try:
-        record = orjson.loads(raw)
-        if type(record) is dict and not _inexact(record):
-            return [record]
-    except orjson.JSONDecodeError:
-        pass
-    # Without its newline, which in the middle of a cut text would make an error of what is merely cut.
-    text = raw.removeprefix(_BOM).removesuffix(b"\n").decode("utf-8", "surrogateescape")
-    return salvage(text, starts_with(format.FIRST_KEYS), format.recognise)
-
-
-def read_line(
-    raw: bytes, line: int, offset: int, format: formats.Format
-) -> list[Mapping[str, Any] | Corrupt]:
-    """The records of a line that can be read with certainty and the stretches that can't, in order.
-
-    `line` from 1; `offset` is the byte of the file at which the line begins. A blank line has neither.
-    """
-    pieces = _read(raw, format)
-    if len(pieces) == 1 and not isinstance(pieces[0], Fragment):
-        return [pieces[0]]
-    body = raw.removeprefix(_BOM)
-    offset += len(raw) - len(body)
-    text = body.decode("utf-8", "surrogateescape")
-    torn = not raw.endswith(b"\n")
-    found: list[Mapping[str, Any] | Corrupt] = []
-    for fragment in pieces:
-        if not isinstance(fragment, Fragment):
-            found.append(fragment)
-            continue
-        start = offset + _bytes(text[: fragment.start])
-        stop = offset + _bytes(text[: fragment.stop].rstrip("\r\n"))
-        tail = torn and fragment.stop == len(text)
-        kind = fragment.record.get("type")
-        kind = kind if isinstance(kind, str) else None
-        says = _describe(text[fragment.start : fragment.stop], kind, start, stop, tail)
-        found.append(Corrupt(line, start, stop, says, kind, tail, *format.weigh(fragment.record)))
-    return found
-
-
-def _bytes(text: str) -> int:
-    return len(text.encode("utf-8", "surrogateescape"))
-
-
-def _describe(text: str, type: str | None, start: int, stop: int, torn: bool) -> str:
-    where = f"bytes {start:,} to {stop:,} ({stop - start:,} bytes, kept)"
-    if not text.strip("\0\r\n"):
-        return f"a run of NUL bytes, as a power loss leaves them: {where}"
-    what = f"a record of type {type}" if type else "a record"
-    return (
-        f"{what} cut short at the end of the log: {where}" if torn else f"{what} that can't be read: {where}"
-    )
-
-
-def _inexact(record: Mapping[str, Any]) -> bool:
-    """Whether the fast parser may have rounded an id or a turn: it turns integers beyond 64 bits into floats."""
-    data = record.get("data")
-    if type(data) is not dict:
-        return False
-    if type(data.get("tool_call_id")) is float or type(data.get("id")) is float:
-        return True
-    if type(data.get("request_id")) is float or type(data.get("turn")) is float:
-        return True
-    calls = data.get("tool_calls")
-    return type(calls) is list and any(
-        type(call) is dict and (type(call.get("id")) is float or type(call.get("tool_call_id")) is float)
-        for call in calls
-    )
-
-
 def _index_lines(
     descriptor: int, size: int, journal: Journal, progress: Callable[[int, int], None] | None
 ) -> None:
@@ -478,7 +192,8 @@ def _index_lines(
 
     lines = lines_of(descriptor, size, progress=progress)
     if journal.format is formats.native:
-        quick = fast.Quick(journal.scan, journal.codes, journal.depths, journal.mates, CODES, whole, size >= fast.PROBE_FROM)
+        probing = size >= fast.PROBE_FROM
+        quick = fast.Quick(journal.scan, journal.codes, journal.depths, journal.mates, CODES, whole, probing)
         quick.feed(lines, journal.offsets)
     else:
         for line, raw in enumerate(lines, 1):
@@ -521,7 +236,7 @@ def _index_document(descriptor: int, size: int, journal: Journal) -> None:
     if size > LARGEST_DOCUMENT:
         says = f"{journal.path} is one JSON document of {size:,} bytes, too large to be read whole"
         raise Unreadable("document_too_large", says)
-    raw = os.pread(descriptor, size, 0).removeprefix(_BOM)
+    raw = os.pread(descriptor, size, 0).removeprefix(BOM)
     events, cut = records_of_document(raw, journal.format)
     for index, record in enumerate(events):
         whole = isinstance(record, dict)
@@ -537,7 +252,7 @@ def records_of_document(raw: bytes, format: formats.Format) -> tuple[Sequence[An
     """The records of a document that are certainly whole, and whether it is cut or damaged after them."""
     try:
         records = format.document(orjson.loads(raw))
-        if records and not any(isinstance(record, dict) and _inexact(record) for record in records):
+        if records and not any(isinstance(record, dict) and is_inexact(record) for record in records):
             return records, False
     except orjson.JSONDecodeError:
         pass

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 RECENT_SECONDS = 10.0  # a log that was written so lately may still be in use
 _WRITES = os.O_WRONLY | os.O_RDWR
+_LOCKS = ("FLOCK", "POSIX", "OFDLCK")  # as the kernel writes them; a lease is no lock
+_NOBODY = -1  # the owner of a lock that belongs to an open file, not to a process
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,9 @@ class Holder:
     how: str
 
     def __str__(self) -> str:
+        who = f"{self.name or 'a process'} (pid {self.pid})" if self.pid != _NOBODY else "a hidden process"
         does = "holds it open for writing" if self.how == "writes" else "holds a lock on it"
-        return f"{self.name or 'a process'} (pid {self.pid}) {does}"
+        return f"{who} {does}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +53,9 @@ def all_writers() -> dict[tuple[int, int], Holder]:
     found: dict[tuple[int, int], Holder] = {}
     if sys.platform != "linux":
         return found
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            for file in _written_files(entry.name):
-                found.setdefault(file, _holder(int(entry.name), "writes"))
+    for pid in _others():
+        for file in _written_files(pid):
+            found.setdefault(file, _holder(int(pid), "writes"))
     return found
 
 
@@ -80,51 +82,74 @@ def written_lately(status: os.stat_result, now: float | None = None) -> bool:
 
 
 def _on_linux(status: os.stat_result) -> Writers:
-    found: dict[tuple[int, str], Holder] = {}
-    hidden = 0
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
+    found: dict[int, str] = {}
+    hidden, unchecked = 0, []
+    for pid in _others():
         try:
-            if _writes(entry.name, status):
-                found[int(entry.name), "writes"] = _holder(int(entry.name), "writes")
-        except PermissionError:
-            hidden += 1
+            how = _has_in_hand(pid, status)
         except (FileNotFoundError, ProcessLookupError):
             continue  # it ended while we looked
-    for pid in _lockers(status):
-        found.setdefault((pid, "locks"), _holder(pid, "locks"))
-    who = "a process of another user" if hidden == 1 else f"{hidden} processes of other users"
-    unchecked = f"{who} could not be checked" if hidden else ""
-    return Writers(tuple(found[key] for key in sorted(found)), unchecked)
+        except OSError:
+            hidden += 1
+        else:
+            if how:
+                found[int(pid)] = how
+    try:
+        for pid in _lockers(status):
+            if pid != _NOBODY or not found:
+                found.setdefault(pid, "locks")
+    except OSError:
+        unchecked.append("locks of other processes could not be checked")
+    if hidden:
+        who = "a process of another user" if hidden == 1 else f"{hidden} processes of other users"
+        unchecked.append(f"{who} could not be checked")
+    if not os.path.exists("/proc/1"):  # not mounted, or mounted so that it shows nobody else
+        unchecked.append("processes of other users are hidden here and could not be checked")
+    return Writers(tuple(_holder(pid, found[pid]) for pid in sorted(found)), "; ".join(unchecked))
 
 
-def _writes(pid: str, status: os.stat_result) -> bool:
-    folder = f"/proc/{pid}/fd"
+def _others() -> list[str]:
+    """The other processes, by /proc. Which one we are is asked there too: its numbers may not be ours."""
+    own = _own_pid()
+    try:
+        return [name for name in os.listdir("/proc") if name.isdigit() and int(name) != own]
+    except FileNotFoundError:
+        return []
+
+
+def _own_pid() -> int:
+    try:
+        return int(os.readlink("/proc/self"))
+    except (OSError, ValueError):
+        return os.getpid()
+
+
+def _has_in_hand(pid: str, status: os.stat_result) -> str:
+    """How a process holds the file: "writes" where it is open for writing, "locks" where locked, else ""."""
+    folder, how = f"/proc/{pid}/fd", ""
     for name in os.listdir(folder):
         try:
             other = os.stat(f"{folder}/{name}")
             if (other.st_dev, other.st_ino) != (status.st_dev, status.st_ino):
                 continue
             with open(f"/proc/{pid}/fdinfo/{name}", encoding="ascii") as info:
-                flags = next(line for line in info if line.startswith("flags:"))
-        except (FileNotFoundError, StopIteration):
+                rows = [line.split() for line in info]
+        except FileNotFoundError:
             continue  # it was closed while we looked
-        if int(flags.split()[1], 8) & _WRITES:
-            return True
-    return False
+        if any(row[0] == "flags:" and int(row[1], 8) & _WRITES for row in rows if len(row) > 1):
+            return "writes"
+        if any(row[0] == "lock:" and row[2] in _LOCKS for row in rows if len(row) > 2):
+            how = "locks"
+    return how
 
 
 def _lockers(status: os.stat_result) -> set[int]:
-    """The processes with a lock on the file, by the kernel's own table; -1 is a lock without an owner."""
-    try:
-        with open("/proc/locks", encoding="ascii") as table:
-            rows = [line.split() for line in table]
-    except OSError:
-        return set()
-    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
-    held = [row for row in rows if "->" not in row and len(row) >= 6 and row[5] == device]
-    return {int(row[4]) for row in held} - {os.getpid(), -1}
+    """The processes with a lock on the file, by the kernel's own table: also those whose files are hidden."""
+    with open("/proc/locks", encoding="ascii") as table:
+        rows = [line.split() for line in table]
+    file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    held = [row for row in rows if len(row) > 5 and row[1] in _LOCKS and row[5] == file]
+    return {int(row[4]) for row in held} - {_own_pid()}
 
 
 def _holder(pid: int, how: str) -> Holder:

@@ -8,7 +8,8 @@ turn never hides an outer unknown; the others at the innermost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +83,7 @@ def _across_turns(state: State, judged: Sequence[tuple[Turn, Call, Judgement]]) 
     return None
 
 
-def _applied(decided: int, turn: Turn, owner: Call | None, owed: Set[Call]) -> bool:
+def _applied(decided: int, turn: Turn, owner: Call | None, owed: AbstractSet[Call]) -> bool:
     """Whether something after the line of a decision shows that it took effect."""
     if owner is None:
         return turn.moved_on > decided

@@ -59,13 +59,12 @@ class AcceptRows(Fixed):
         if plan.refusal is not None:
             says = f"CAN'T BE APPENDED: {plan.refusal.says}"
             self._add(*wrap([("✖ ", "bad"), (clean(says), "bad")], width, 2))
-            what = (
-                "Y copies the summary, x on the main screen exports the plan: hand them to the log's owner."
-            )
+            what = "Y copies the summary, x exports the plan: hand them to the owner of the log."
             self._add(*wrap([("  ", "text"), (what, "text")], width, 2))
         count = counted(len(plan.repairs), "record")
         after = f"after line {desk.session.journal.lines:,}"
-        says = f"Appends {count} ({size_in_words(size)}) {after}. Nothing is rewritten."
+        verb = "Appends" if plan.refusal is None else "Would append"
+        says = f"{verb} {count} ({size_in_words(size)}) {after}. Nothing is rewritten."
         self._add(*wrap([(says, "head")], width))
         labels = {owed.label for owed in plan.owed if owed.needs_acknowledgement}
         for label in ("UNKNOWN", "WAITING"):

@@ -5,13 +5,13 @@ The gate itself is in the core; this screen shows it and asks it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
 
-from triage.log.journal import Unreadable
+from triage.log.source import Unreadable
 from triage.recovery.acknowledge import DENY, Answer, BadAnswer, Unanswered, findings_for
 from triage.recovery.plan import Owed
 from triage.session import Applied, Refused, Session, open_session
@@ -31,9 +31,6 @@ from triage.tui.text_screen import EvidenceScreen, TextScreen
 from triage.tui.timeline import key
 from triage.tui.view import View
 from triage.words import counted
-
-if TYPE_CHECKING:
-    from triage.tui.prompt import Prompt
 
 MAYBE_WRITTEN = ("write_failed", "not_synced", "read_back")  # refusals after the writing began
 
@@ -76,7 +73,7 @@ class AcceptScreen(View[bool]):
         yield KeyBar(ANSWERS, self._locked, most=2)
 
     def on_mount(self) -> None:
-        self._rows.focus()
+        self.set_focus(self._rows)
         self._fill(self._first())
         self.run_worker(self._look, thread=True, group="activity", exit_on_error=False)
 
@@ -131,7 +128,7 @@ class AcceptScreen(View[bool]):
     def _locked(self) -> dict[str, str]:
         locked = {"append": "locked"} if self._why_locked() else {}
         owed = self._owed
-        if owed is None or not owed.needs_acknowledgement:
+        if owed is None or not owed.needs_acknowledgement or self.desk.plan.refusal is not None:
             return {
                 **locked,
                 **{f"answer('{finding}')": "" for finding in ("ran", "did-not-run", "could-not-tell")},
@@ -194,10 +191,10 @@ class AcceptScreen(View[bool]):
         around = open_rows if step > 0 else open_rows[::-1]
         self._rows.move_to((ahead if step > 0 else ahead[::-1] or around)[0] if ahead else around[0])
 
-    def on_rows_opened(self) -> None:
+    async def action_open(self) -> None:
         subject = self.subject()
         if subject is not None:
-            self.app.push_screen(EvidenceScreen(self.desk, self._writer, subject, self._step))
+            await self.app.push_screen(EvidenceScreen(self.desk, self._writer, subject, self._step))
 
     def _step(self, step: int) -> Subject | None:
         self.action_next(step)
@@ -208,6 +205,9 @@ class AcceptScreen(View[bool]):
     def action_answer(self, finding: str) -> None:
         owed = self._owed
         if owed is None or self._appending:
+            return
+        if self.desk.plan.refusal is not None:
+            self.say("no answer needed: this log can't be appended to")
             return
         if not owed.needs_acknowledgement:
             self.say("no answer needed here: this call did not run")
@@ -222,19 +222,21 @@ class AcceptScreen(View[bool]):
         self.desk.answer(owed, finding)
         self._changed(owed)
 
-    def action_comment(self) -> None:
+    async def action_comment(self) -> None:
         owed = self._owed
         if owed is None or not owed.needs_acknowledgement:
             self.say("notes belong to an answer: none is needed here")
             return
-        self.ask("note", f"note on {clean(owed.key, limit=24)}", clean(self.desk.notes.get(owed.key, "")))
+        await self.ask(
+            "note", f"note on {clean(owed.key, limit=24)}", clean(self.desk.notes.get(owed.key, ""))
+        )
 
-    def on_prompt_answered(self, event: Prompt.Answered) -> None:
-        self._rows.focus()
+    def answered(self, asks: str, value: str | None) -> None:
+        self.set_focus(self._rows)
         owed = self._owed
-        if event.value is None or owed is None:
+        if value is None or owed is None:
             return
-        self.desk.note(owed, event.value.strip())
+        self.desk.note(owed, value.strip())
         self._changed(owed)
 
     def _changed(self, owed: Owed) -> None:
@@ -246,8 +248,8 @@ class AcceptScreen(View[bool]):
 
     # ---- the append
 
-    def action_preview(self) -> None:
-        self.app.push_screen(TextScreen(self.desk, "preview of the append", preview_paper(self.desk)))
+    async def action_preview(self) -> None:
+        await self.app.push_screen(TextScreen(self.desk, "preview of the append", preview_paper(self.desk)))
 
     def action_append(self) -> None:
         why = self._why_locked()
@@ -305,15 +307,15 @@ class AcceptScreen(View[bool]):
 
     # ---- leaving
 
-    def action_back(self) -> None:
+    async def action_back(self) -> None:
         if self._appending:
             self.say("the append is under way")
         elif self.desk.answers and not self.desk.asked_to_leave:
-            self._ask_before_leaving()
+            await self._ask_before_leaving()
         else:
             self.dismiss(self._renewed)
 
-    def _ask_before_leaving(self) -> None:
+    async def _ask_before_leaving(self) -> None:
         count = counted(len(self.desk.answers), "answer")
         choices = [
             Choice("stay", "Stay", "go on with the answers"),
@@ -325,7 +327,7 @@ class AcceptScreen(View[bool]):
                 self.desk.asked_to_leave = True
                 self.dismiss(self._renewed)
 
-        self.app.push_screen(
+        await self.app.push_screen(
             ChoiceScreen(self.desk, "leave", f"{count} given, nothing appended yet.", choices), chosen
         )
 

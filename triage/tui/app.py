@@ -65,14 +65,14 @@ class TriageApp(App[str]):
 
     # ---- commands of every screen
 
-    def action_help(self) -> None:
+    async def action_help(self) -> None:
         view = self.screen
         if isinstance(view, View) and view.TITLE_HERE != "help":
             from triage.tui.help_screen import HelpScreen
 
-            self.push_screen(HelpScreen(self.desk, view.TITLE_HERE, view.COMMANDS_HERE))
+            await self.push_screen(HelpScreen(self.desk, view.TITLE_HERE, view.COMMANDS_HERE))
 
-    def action_palette(self) -> None:
+    async def action_palette(self) -> None:
         view = self.screen
         if isinstance(view, View):
             from triage.tui.palette_screen import PaletteScreen
@@ -81,13 +81,13 @@ class TriageApp(App[str]):
                 if action is not None:
                     await run_action(self, action)
 
-            self.push_screen(PaletteScreen(self.desk, view.TITLE_HERE, view.COMMANDS_HERE), chosen)
+            await self.push_screen(PaletteScreen(self.desk, view.TITLE_HERE, view.COMMANDS_HERE), chosen)
 
     def action_swap_theme(self) -> None:
         if self.theme != PLAIN:
             self.theme = LIGHT if self.theme == DARK else DARK
 
-    def action_leave(self) -> None:
+    async def action_leave(self) -> None:
         """Quit; where answers would be lost, ask once."""
         if not self.desk.answers or (self.desk.kept and self.desk.asked_to_leave):
             self.exit(self.desk.said)
@@ -104,7 +104,7 @@ class TriageApp(App[str]):
             if name == "quit":
                 self.exit(self.desk.said)
 
-        self.push_screen(
+        await self.push_screen(
             ChoiceScreen(self.desk, "quit", f"{count} given, nothing appended yet.", choices), chosen
         )
 

@@ -22,7 +22,8 @@ from triage.log.events import (
     Event,
     call_id,
 )
-from triage.log.journal import CODES, Unreadable
+from triage.log.journal import CODES
+from triage.log.source import Unreadable
 from triage.recovery.plan import Left, Owed
 from triage.session import Session
 

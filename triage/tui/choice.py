@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from triage.tui.desk import Desk
-from triage.tui.keys import Command
+from triage.tui.keys import Command, bindings
 from triage.tui.row import Row, row
 from triage.tui.rows import Fixed, Rows
 from triage.tui.view import View
 
 CHOICE = (
-    Command("open", "", "enter", "Choose", "Take the answer under the cursor", "choose"),
+    Command("open", "enter", "enter", "Choose", "Take the answer under the cursor", "choose"),
     Command("back", "escape,q", "esc", "Back", "Leave the question", "choose"),
 )
 
@@ -33,7 +33,7 @@ class ChoiceScreen(View[str]):
 
     COMMANDS_HERE: ClassVar[tuple[Command, ...]] = CHOICE
     TITLE_HERE = "question"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "back", "Leave the question", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(CHOICE)]
     DEFAULT_CSS = """
     ChoiceScreen { align: center middle; }
     ChoiceScreen > Rows { width: 72; max-width: 100%; height: auto; max-height: 100%; }
@@ -54,9 +54,9 @@ class ChoiceScreen(View[str]):
 
     def on_mount(self) -> None:
         self._rows.show(self._rows.source, 2, top=0)
-        self._rows.focus()
+        self.set_focus(self._rows)
 
-    def on_rows_opened(self) -> None:
+    async def action_open(self) -> None:
         self.dismiss(self._choices[self._rows.cursor - 2].name)
 
     def action_back(self) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from triage.log.journal import Unreadable
+from triage.log.source import Unreadable
 from triage.recovery.acknowledge import Answer
 from triage.session import Applied, Session
 from triage.text import clean
@@ -63,7 +63,7 @@ class DoneScreen(View[None]):
         self._rows.label(
             (("appended", "title"),), ((clean(self.desk.session.path.rpartition("/")[2], limit=40), "dim"),)
         )
-        self._rows.focus()
+        self.set_focus(self._rows)
 
     def _lines(self) -> Iterator[Line]:
         applied = self._applied
@@ -98,9 +98,6 @@ class DoneScreen(View[None]):
         yield Line((("the records as they were written", "title"),))
         for record in records:
             yield from (Line(((piece, "dim"),)) for piece in pieces(record))
-
-    def on_rows_opened(self) -> None:
-        self.action_back()
 
     def action_back(self) -> None:
         self.dismiss(None)

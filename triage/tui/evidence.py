@@ -12,7 +12,8 @@ from itertools import islice
 from typing import Any
 
 from triage.log.events import TOOL_CALL, TOOL_RESULT
-from triage.log.journal import CODES, TYPES, Unreadable
+from triage.log.journal import CODES, TYPES
+from triage.log.source import Unreadable
 from triage.recovery.plan import Left, Owed
 from triage.recovery.rules import Asked
 from triage.text import clean

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 from textual.worker import get_current_worker
 
-from triage.log.journal import Unreadable
+from triage.log.source import Unreadable
 from triage.text import clean
 from triage.tui.search import search
 from triage.tui.timeline import following, key, line_of

@@ -35,14 +35,11 @@ MOVES = (
     Command("page(-0.5)", "ctrl+u", "^u", "", "Half a page up", "move"),
     Command("page(1)", "pagedown", "PgDn space", "", "A page down", "move"),
     Command("page(-1)", "pageup", "PgUp", "", "A page up", "move"),
-    Command("fold", "h,left", "h ←", "", "Fold this turn, step or message (a page: to the left)", "move"),
-    Command("unfold", "l,right", "l →", "", "Unfold it (a page: to the right)", "move"),
-    Command(
-        "open", "enter", "enter", "Open", "Open what is under the cursor, once more: the raw record", "panes"
-    ),
 )
 
-OPEN = Command("open", "", "enter", "Open", "Open what is under the cursor", "panes")
+FOLD = Command("fold", "h,left", "h ←", "", "Fold this turn, step or message (a page: to the left)", "move")
+UNFOLD = Command("unfold", "l,right", "l →", "", "Unfold it (a page: to the right)", "move")
+OPEN = Command("open", "enter", "enter", "Open", "Open it; once more: the raw record", "panes")
 LINE = Command("goto", "colon", ":", "", "Go to a line of the log", "move")
 
 PROBLEMS = (
@@ -102,14 +99,16 @@ ESCAPE = Command("escape", "escape", "esc", "", "Back: end the zoom, the search,
 BACK = Command("back", "escape,q", "esc", "Back", "Back (q too)", "other")
 
 TRIAGE: tuple[Command, ...] = (
-    *PROBLEMS, *FIND, OPEN, *PANES, *OUT, ACCEPT, LINE, *OTHER, ESCAPE, HELP, QUIT, PALETTE, THEME,
+    *PROBLEMS, *FIND, OPEN, *PANES, *OUT, ACCEPT, FOLD, UNFOLD, LINE, *OTHER,
+    ESCAPE, HELP, QUIT, PALETTE, THEME,
 )  # fmt: skip
 
 EVIDENCE: tuple[Command, ...] = (
+    Command("open", "enter", "enter", "Raw record", "The record's own bytes, and back", "panes"),
     Command("next(1)", "n", "n", "Next problem", "The next problem of the log", "problems"),
     Command("next(-1)", "N", "N", "", "The previous problem", "problems"),
     Command("wrap", "w", "w", "Wrap", "Wrap long lines, or cut them (then ←/→ move the text)", "panes"),
-    COPY, EDITOR, HELP, BACK, PALETTE, THEME,
+    COPY, EDITOR, FOLD, UNFOLD, HELP, BACK, PALETTE, THEME,
 )  # fmt: skip
 
 ANSWERS: tuple[Command, ...] = (
@@ -119,15 +118,15 @@ ANSWERS: tuple[Command, ...] = (
     Command("comment", "c", "c", "Comment", "Write a note to the answer", "answer"),
     Command("next(1)", "n", "n", "", "Next entry without an answer", "answer"),
     Command("next(-1)", "N", "N", "", "Previous entry without an answer", "answer"),
-    Command("open", "", "enter", "Evidence", "The evidence of this entry", "answer"),
+    Command("open", "enter", "enter", "Evidence", "The evidence of this entry", "answer"),
     Command("preview", "v", "v", "Preview", "The exact bytes that would be appended", "append"),
     Command("append", "A", "A", "Append", "Append the repair, once every answer is given", "append"),
-    COPY, HELP, BACK, PALETTE, THEME,
+    *OUT[:2], OUT[3], HELP, BACK, PALETTE, THEME,
 )  # fmt: skip
 
 TEXT: tuple[Command, ...] = (
     Command("wrap", "w", "w", "Wrap", "Wrap long lines, or cut them (then ←/→ move the text)", "panes"),
-    HELP, BACK, PALETTE, THEME,
+    FOLD, UNFOLD, HELP, BACK, PALETTE, THEME,
 )  # fmt: skip
 
 DONE: tuple[Command, ...] = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from triage import contract, report
 from triage.export import write_new
@@ -14,10 +14,10 @@ from triage.tui.choice import Choice, ChoiceScreen
 from triage.tui.clipboard import copy
 
 if TYPE_CHECKING:
-    from triage.tui.triage_screen import TriageScreen
+    from triage.tui.view import View
 
 
-def copy_summary(screen: TriageScreen) -> None:
+def copy_summary(screen: View[Any]) -> None:
     """Copy the incident summary as Markdown."""
     text = report.markdown(screen.desk.session, redacted=screen.desk.redact)
     note = copy(screen.app, text)
@@ -26,7 +26,7 @@ def copy_summary(screen: TriageScreen) -> None:
     )
 
 
-def ask_what_to_export(screen: TriageScreen) -> None:
+async def ask_what_to_export(screen: View[Any]) -> None:
     """Ask for the kind of export, then write it beside the log, or where that can't be, in this folder."""
     choices = [
         Choice("markdown", "Markdown", "the incident summary"),
@@ -38,12 +38,12 @@ def ask_what_to_export(screen: TriageScreen) -> None:
         if kind is not None:
             screen.call_after_refresh(_export, screen, kind)
 
-    screen.app.push_screen(
+    await screen.app.push_screen(
         ChoiceScreen(screen.desk, "export", "Which kind? Nothing is overwritten.", choices), chosen
     )
 
 
-def _export(screen: TriageScreen, kind: str) -> None:
+def _export(screen: View[Any], kind: str) -> None:
     session = screen.desk.session
     if kind == "svg":
         suffix, text = ".svg", screen.app.export_screenshot(title="triage")

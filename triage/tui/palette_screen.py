@@ -22,6 +22,7 @@ class PaletteScreen(View[str]):
     TITLE_HERE = "palette"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+p", "back", "Leave", show=False, priority=True),
+        Binding("enter", "open", "Run", show=False, priority=True),
         Binding("down", "step(1)", "Down", show=False, priority=True),
         Binding("up", "step(-1)", "Up", show=False, priority=True),
         Binding("pagedown", "step(8)", "Down", show=False, priority=True),
@@ -38,23 +39,27 @@ class PaletteScreen(View[str]):
         names = {command.action for command in commands}
         self._commands = [*commands, *(move for move in MOVES if move.action not in names)]
         self._found = list(self._commands)
+        self._typed: str | None = None
+        self._box = Input(placeholder="type a few letters of a command", compact=True)
+        self._box.cursor_blink = False
         self._rows = Rows()
         self._rows.label(((f"commands of {title}", "title"),), (("enter runs, esc leaves", "dim"),))
 
     def compose(self) -> ComposeResult:
-        box = Input(placeholder="type a few letters of a command", compact=True)
-        box.cursor_blink = False
-        yield box
+        yield self._box
         yield self._rows
 
     def on_mount(self) -> None:
         self._list("")
-        self.query_one(Input).focus()
+        self.set_focus(self._box)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self._list(event.value)
 
     def _list(self, typed: str) -> None:
+        if typed == self._typed:
+            return
+        self._typed = typed
         words = typed.casefold().split()
         self._found = [command for command in self._commands if _fits(command, words)]
         rows: list[Row] = [
@@ -66,10 +71,8 @@ class PaletteScreen(View[str]):
     def action_step(self, delta: int) -> None:
         self._rows.move_to(self._rows.cursor + delta)
 
-    def on_input_submitted(self) -> None:
-        self.on_rows_opened()
-
-    def on_rows_opened(self) -> None:
+    async def action_open(self) -> None:
+        self._list(self._box.value)  # letters may be newer than the list
         at = self._rows.cursor
         self.dismiss(self._found[at].action if at < len(self._found) else None)
 

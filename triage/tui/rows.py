@@ -81,29 +81,6 @@ class Rows(Widget, can_focus=True):
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, Rows.Moved) and message.rows is self.rows
 
-    class Opened(Message):
-        """Enter was pressed, or a row was clicked twice."""
-
-        def __init__(self, rows: Rows) -> None:
-            super().__init__()
-            self.rows = rows
-
-        @property
-        def control(self) -> Rows:
-            return self.rows
-
-    class Folded(Message):
-        """The row under the cursor is to be folded (`fold`) or unfolded."""
-
-        def __init__(self, rows: Rows, fold: bool) -> None:
-            super().__init__()
-            self.rows = rows
-            self.fold = fold
-
-        @property
-        def control(self) -> Rows:
-            return self.rows
-
     def __init__(self, source: Source | None = None, *, page: bool = False, id: str | None = None) -> None:
         super().__init__(id=id)
         self.source: Source = source or Fixed([])
@@ -302,18 +279,10 @@ class Rows(Widget, can_focus=True):
         else:
             self.move_to(known - 1)
 
-    def action_fold(self) -> None:
-        self.post_message(self.Folded(self, True))
-
-    def action_unfold(self) -> None:
-        self.post_message(self.Folded(self, False))
-
-    def action_open(self) -> None:
-        self.post_message(self.Opened(self))
-
     # ---- mouse and focus
 
-    def on_click(self, event: events.Click) -> None:
+    async def on_click(self, event: events.Click) -> None:
+        """A click moves the cursor, a second one does what enter does."""
         offset = event.get_content_offset(self)
         if offset is None or self.page:
             return
@@ -323,7 +292,7 @@ class Rows(Widget, can_focus=True):
         if index < self.count() and self.source.stops(index):
             self.move_to(index)
             if event.chain == 2:
-                self.action_open()
+                await self.app.run_action("open", default_namespace=self.screen)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()

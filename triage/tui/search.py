@@ -12,7 +12,8 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
-from triage.log.journal import Journal, open_for_reading
+from triage.log.journal import Journal
+from triage.log.source import open_for_reading
 
 STRETCH = 1 << 18  # bytes that are searched at a time
 REPORT = 64  # stretches between two reports

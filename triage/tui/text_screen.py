@@ -39,7 +39,7 @@ class TextScreen(View[None]):
         yield KeyBar(self.COMMANDS_HERE)
 
     def on_mount(self) -> None:
-        self.rows.focus()
+        self.set_focus(self.rows)
         self.show(self.paper, self._title)
 
     def show(self, paper: Paper, title: str) -> None:
@@ -64,9 +64,15 @@ class TextScreen(View[None]):
         self._label()
         self.say("long lines are wrapped" if self.paper.wrapped else "long lines are cut: ←/→ move the text")
 
-    def on_rows_folded(self, event: Rows.Folded) -> None:
+    def action_fold(self) -> None:
+        self._pan(-PAN)
+
+    def action_unfold(self) -> None:
+        self._pan(PAN)
+
+    def _pan(self, cells: int) -> None:
         if not self.paper.wrapped:
-            self.paper.pan = max(0, self.paper.pan + (-PAN if event.fold else PAN))
+            self.paper.pan = max(0, self.paper.pan + cells)
             self.rows.repaint()
 
     def action_back(self) -> None:
@@ -76,10 +82,7 @@ class TextScreen(View[None]):
 class EvidenceScreen(TextScreen):
     """All of the evidence of a row. Enter shows the raw record, n and N go on to the next problem."""
 
-    COMMANDS_HERE = (
-        Command("open", "", "enter", "Raw record", "The record's own bytes, and back", "panes"),
-        *EVIDENCE,
-    )
+    COMMANDS_HERE = EVIDENCE
     TITLE_HERE = "evidence"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(EVIDENCE)]
 
@@ -110,7 +113,7 @@ class EvidenceScreen(TextScreen):
     def evidence(self) -> Evidence | None:
         return self._evidence
 
-    def on_rows_opened(self) -> None:
+    async def action_open(self) -> None:
         if self._subject.line > self._evidence.journal.lines:
             return
         self._raw = not self._raw

@@ -258,7 +258,7 @@ class Timeline:
 
     def _called(self, lines: Iterable[int]) -> Iterator[int]:
         for line in lines:
-            if self.filter == "calls":
+            if self.filter == "calls" and self.calls.named(line):
                 yield from self._message(line)
 
     def _lines_to_mark(self) -> list[int]:

@@ -76,7 +76,9 @@ class TimelineRows:
         if row == self.timeline.end:
             return Row((("─" * (self._digits - 1) + "─── end of log ───────", "frame"),))
         line = line_of(row)
-        folded = call_of(row) == 0 and self.timeline.foldable(line) and self.timeline.folded(line)
+        timeline = self.timeline
+        folded = not call_of(row) and timeline.foldable(line) and timeline.folded(line)
+        folded = folded and timeline.filter == "all"
         made = self._row(row, folded)
         return made if not self.marked else Row(tuple(mark(made.spans, self.marked)), made.right)
 

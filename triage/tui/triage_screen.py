@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -25,9 +26,6 @@ from triage.tui.timeline import FILTERS, Timeline, key, line_of
 from triage.tui.timeline_rows import TimelineRows
 from triage.tui.view import View
 from triage.words import counted
-
-if TYPE_CHECKING:
-    from triage.tui.prompt import Prompt
 
 WATCH_SECONDS = 2.0  # between two looks whether the log grew
 JUMPS = 200  # jumps that ctrl-o remembers
@@ -71,7 +69,7 @@ class TriageScreen(View[None]):
 
     def on_mount(self) -> None:
         self._fill(self._first_row())
-        self._timeline.focus()
+        self.set_focus(self._timeline)
         self.set_interval(WATCH_SECONDS, self._watch)
         self.call_after_refresh(self._adopt_drafts)
 
@@ -184,8 +182,10 @@ class TriageScreen(View[None]):
         """The row of the timeline under the cursor."""
         return self.timeline.rows[min(self._timeline.cursor, len(self.timeline.rows) - 1)]
 
-    def subject(self) -> Subject | None:
-        return self._subject
+    def subject(self) -> Subject:
+        """What is under the cursor now, in the pane that has the keys."""
+        entry = self._entry_row() if self._owed.has_focus else None
+        return entry or self._writer.subject(self.row)
 
     def evidence(self) -> Evidence | None:
         return self._writer
@@ -221,34 +221,36 @@ class TriageScreen(View[None]):
             if index is not None and index != self._owed.cursor:
                 self._owed.show(source, index)
 
+    def _entry_row(self) -> Subject | None:
+        """The entry under the cursor of the owed list, as a row of the timeline."""
+        source = self._owed.source
+        entry = source.entries.get(self._owed.cursor) if isinstance(source, OwedRows) else None
+        if entry is None:
+            return None
+        if entry.anomaly is not None:
+            return self._writer.subject(key(entry.anomaly.line)) if entry.anomaly.line else None
+        call = entry.owed or entry.left
+        if call is None:
+            return None
+        row = self.timeline.row_of_call(call.line, call.tool_call_id)
+        return Subject(row, entry.owed)
+
     def _show_entry(self) -> None:
         """The entry under the cursor of the owed list is what everything is about."""
-        source, rows = self._owed.source, self._owed
-        entry = source.entries.get(rows.cursor) if isinstance(source, OwedRows) else None
-        if entry is None:
+        subject = self._entry_row()
+        if subject is None:
             return
-        if entry.owed is not None:
-            row = self.timeline.row_of_call(entry.owed.line, entry.owed.tool_call_id)
-        elif entry.left is not None:
-            row = self.timeline.row_of_call(entry.left.line, entry.left.tool_call_id)
-        elif entry.anomaly is not None and entry.anomaly.line:
-            row = key(entry.anomaly.line)
-        else:
-            return
-        if row != self.row:
-            index = self.timeline.reveal(row)
+        if subject.row != self.row:
+            index = self.timeline.reveal(subject.row)
             self._timeline.show(self._timeline.source, index)
-        self._select(Subject(row, entry.owed) if entry.owed else self._writer.subject(row))
+        self._select(subject)
 
-    def on_rows_opened(self, event: Rows.Opened) -> None:
-        if event.rows is self._owed:
-            self._show_entry()
-        if self._subject is not None:
-            self._open_evidence(self._subject)
+    async def action_open(self) -> None:
+        await self._open_evidence(self.subject())
 
-    def _open_evidence(self, subject: Subject) -> None:
+    async def _open_evidence(self, subject: Subject) -> None:
         screen = EvidenceScreen(self.desk, self._writer, subject, self._step_in_evidence, self._finder.text)
-        self.app.push_screen(screen)
+        await self.app.push_screen(screen)
 
     def _step_in_evidence(self, step: int) -> Subject | None:
         finder = self._finder
@@ -258,13 +260,19 @@ class TriageScreen(View[None]):
         self.go(row)
         return self._writer.subject(self.row)
 
-    def on_rows_folded(self, event: Rows.Folded) -> None:
-        if event.rows is not self._timeline:
+    def action_fold(self) -> None:
+        self._fold(self.timeline.fold)
+
+    def action_unfold(self) -> None:
+        self._fold(self.timeline.unfold)
+
+    def _fold(self, fold: Callable[[int], int]) -> None:
+        if not self._timeline.has_focus:
             return
         if self.timeline.filter != "all":
             self.say("rows fold only where all are shown: f changes the filter")
             return
-        row = self.timeline.fold(self.row) if event.fold else self.timeline.unfold(self.row)
+        row = fold(self.row)
         rows = self._timeline
         rows.show(rows.source, self.timeline.index_of(row))
         rows.move_to(rows.cursor)
@@ -310,20 +318,20 @@ class TriageScreen(View[None]):
         shown = {"all": "all rows", "calls": "calls and their results only", "problems": "problems only"}
         self.say(f"timeline: {shown[name]}")
 
-    def action_search(self) -> None:
-        self.ask("search", self._finder.label)
+    async def action_search(self) -> None:
+        await self.ask("search", self._finder.label)
 
-    def action_goto(self) -> None:
-        self.ask("line", "go to line")
+    async def action_goto(self) -> None:
+        await self.ask("line", "go to line")
 
-    def on_prompt_answered(self, event: Prompt.Answered) -> None:
-        self._timeline.focus()
-        if event.value is None:
+    def answered(self, asks: str, value: str | None) -> None:
+        self.set_focus(self._timeline)
+        if value is None:
             return
-        if event.asks == "search":
-            self._finder.start(event.value)
-        elif event.asks == "line":
-            self._go_to_line(event.value)
+        if asks == "search":
+            self._finder.start(value)
+        elif asks == "line":
+            self._go_to_line(value)
 
     def _go_to_line(self, text: str) -> None:
         digits = "".join(text.replace(",", "").split())
@@ -348,29 +356,28 @@ class TriageScreen(View[None]):
 
     # ---- panes
 
-    def action_next_pane(self) -> None:
-        self._to_pane(1)
+    async def action_next_pane(self) -> None:
+        await self._to_pane(1)
 
-    def action_previous_pane(self) -> None:
-        self._to_pane(-1)
+    async def action_previous_pane(self) -> None:
+        await self._to_pane(-1)
 
     def _panes(self) -> list[Rows]:
         return [self._timeline, self._owed, self._evidence]
 
-    def _to_pane(self, step: int) -> None:
+    async def _to_pane(self, step: int) -> None:
         shown = [n for n, pane in enumerate(self._panes(), 1) if n < 3 or self.has_class("-wide")]
         now = next((n for n, pane in enumerate(self._panes(), 1) if pane.has_focus), 1)
-        self.action_pane(shown[(shown.index(now) + step) % len(shown)] if now in shown else 1)
+        await self.action_pane(shown[(shown.index(now) + step) % len(shown)] if now in shown else 1)
 
-    def action_pane(self, number: int) -> None:
+    async def action_pane(self, number: int) -> None:
         pane = self._panes()[number - 1]
         if number == 3 and not self.has_class("-wide"):
-            if self._subject is not None:
-                self._open_evidence(self._subject)
+            await self._open_evidence(self.subject())
             return
         if self.has_class("-zoomed") or self.has_class("-short") or self.has_class("-tiny"):
             self._zoom(pane)
-        pane.focus()
+        self.set_focus(pane)
 
     def _zoom(self, pane: Rows | None) -> None:
         self.set_class(pane is not None, "-zoomed")
@@ -395,19 +402,19 @@ class TriageScreen(View[None]):
             self.searched()
         elif self.has_class("-zoomed"):
             self._zoom(None)
-            self._timeline.focus()
+            self.set_focus(self._timeline)
         elif self.timeline.filter != "all":
             row = self.row
             self.timeline.set_filter("all")
             self.go(row, jump=False)
         elif not self._timeline.has_focus:
-            self._timeline.focus()
+            self.set_focus(self._timeline)
         else:
             self.say("q quits")
 
     # ---- accept, reload, follow
 
-    def action_accept(self) -> None:
+    async def action_accept(self) -> None:
         if self.desk.read_only:
             self.say("opened read-only: nothing can be appended")
             return
@@ -416,7 +423,7 @@ class TriageScreen(View[None]):
             return
         from triage.tui.accept_screen import AcceptScreen
 
-        self.app.push_screen(AcceptScreen(self.desk, self._writer), self._accepted)
+        await self.app.push_screen(AcceptScreen(self.desk, self._writer), self._accepted)
 
     def _accepted(self, changed: bool | None) -> None:
         """Back from the accept screen; `changed` says that there is another session now."""
@@ -473,15 +480,3 @@ class TriageScreen(View[None]):
         elif not self.news.startswith("reading") and news != self.news:
             self.news = news
             self._header.refresh()
-
-    # ---- out
-
-    def action_copy_summary(self) -> None:
-        from triage.tui.out import copy_summary
-
-        copy_summary(self)
-
-    def action_export(self) -> None:
-        from triage.tui.out import ask_what_to_export
-
-        ask_what_to_export(self)

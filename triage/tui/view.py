@@ -11,8 +11,8 @@ from textual.app import SuspendNotSupported
 from textual.screen import Screen
 
 from triage.log.events import call_id
-from triage.log.journal import Unreadable
 from triage.log.json_text import dumps
+from triage.log.source import Unreadable
 from triage.text import clean
 from triage.tui.clipboard import copy
 from triage.tui.desk import Desk
@@ -47,15 +47,21 @@ class View(Screen[Result], Generic[Result]):
             clean(text, limit=400), severity="error" if bad else "information", timeout=5, markup=False
         )
 
-    def ask(self, asks: str, label: str, value: str = "") -> None:
-        """Put a one-line question at the bottom; there is never more than one."""
+    async def ask(self, asks: str, label: str, value: str = "") -> None:
+        """Put a one-line question at the bottom, ready for the next key; `answered` gets the answer."""
         from triage.tui.prompt import Prompt
 
-        for prompt in self.query(Prompt):
-            prompt.remove()
-        self.mount(Prompt(asks, label, value))
+        prompt = Prompt(asks, label, value)
+        await self.mount(prompt)
+        self.set_focus(prompt.box)
 
     # ---- for the screens to fill in
+
+    def answered(self, asks: str, value: str | None) -> None:
+        """A question was answered; None: the operator left it."""
+
+    async def action_open(self) -> None:
+        """Enter, or a second click on a row."""
 
     def subject(self) -> Subject | None:
         """What the operator looks at, where that is a row of the log."""
@@ -65,7 +71,17 @@ class View(Screen[Result], Generic[Result]):
         """Who writes the evidence here."""
         return None
 
-    # ---- copy and editor
+    # ---- copy, export and editor
+
+    def action_copy_summary(self) -> None:
+        from triage.tui.out import copy_summary
+
+        copy_summary(self)
+
+    async def action_export(self) -> None:
+        from triage.tui.out import ask_what_to_export
+
+        await ask_what_to_export(self)
 
     def action_copy(self) -> None:
         subject, evidence = self.subject(), self.evidence()

@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 
-from triage.log.journal import Unreadable
+from triage.log.source import Unreadable
 from triage.session import Session, open_session
 from triage.words import size_in_words
 

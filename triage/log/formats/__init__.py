@@ -2,45 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from triage.log.events import Event
+from triage.log.decoder import BaseDecoder, Record
 from triage.log.formats import claude, codex, copilot, dsh, klbr, maka, native, orchestral, pi
-from triage.recovery.plan import Plan, Refusal, Repair
 from triage.recovery.rules import Records
-from triage.recovery.state import State
-
-Record = Mapping[str, Any]
-
-
-class Decoder(Protocol):
-    """Reads one log: it is fed each record in file order and remembers what encoding a repair needs."""
-
-    def decode(self, record: Record, line: int) -> Sequence[Event] | None:
-        """The events that a record of a line (from 1) holds; None where it is no record of this format.
-
-        A record that is shown and not judged is one event of its own type.
-        """
-
-    def encode(
-        self,
-        repairs: Sequence[Repair],
-        next_seq: int,
-        now: str | None,
-        read: Callable[[int], Sequence[Record]],
-    ) -> list[str]:
-        """The lines to append, without newlines.
-
-        `now` is the time of the append (ISO 8601, UTC, ms); None in a plan: then each value that is made
-        at the append is null. `read` gives the records of a line (from 1).
-        """
-
-    def refusal(self, plan: Plan) -> Refusal | None:
-        """Why this log can't be repaired by appending, else None."""
-
-    def facts(self) -> Mapping[str, str]:
-        """What the log says of its session, where it does, uncleaned: agent, version, cwd, model, title."""
 
 
 class Format(Protocol):
@@ -53,7 +20,7 @@ class Format(Protocol):
     def recognise(self, record: Record) -> bool:
         """Whether a record is certainly of this format."""
 
-    def decoder(self) -> Decoder:
+    def decoder(self) -> BaseDecoder:
         """A decoder for one log."""
 
     def document(self, value: Record) -> Sequence[Record] | None:
@@ -76,14 +43,6 @@ class IsFolder(Protocol):
 
 
 @runtime_checkable
-class ReadsBeside(Protocol):
-    """A decoder of a log whose parts lie in several files."""
-
-    def read_beside(self, path: str) -> None:
-        """Read what lies beside the log at `path`, before its first record. Raises nothing."""
-
-
-@runtime_checkable
 class TakesFrames(Protocol):
     """A format whose agent writes compressed logs itself, frame after frame, and reads one more."""
 
@@ -92,27 +51,11 @@ class TakesFrames(Protocol):
 
 
 @runtime_checkable
-class HasLocks(Protocol):
-    """A decoder of a log whose agent holds lock files of its own while it lives."""
-
-    def locks(self, path: str) -> Sequence[str]:
-        """Where those of the log at `path` lie, whether they exist or not."""
-
-
-@runtime_checkable
 class HasRows(Protocol):
     """A format whose rows are judged for errors by their kind."""
 
     def row(self, record: Record) -> tuple[str, Record, Any] | None:
         """The kind, payload and time of a record, None where it is no row."""
-
-
-@runtime_checkable
-class Completes(Protocol):
-    """A decoder of a log that says more of the run as a whole than its events do."""
-
-    def complete(self, plan: Plan, state: State) -> Plan:
-        """The plan with what the run's own records say: its verdict, its boundary, its refusal."""
 
 
 FORMATS: tuple[Format, ...] = (native, claude, codex, copilot, klbr, maka, orchestral, dsh, pi)

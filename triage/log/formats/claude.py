@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from triage.log.decoder import BaseDecoder
 from triage.log.events import (
     ASSISTANT_MESSAGE,
     EVIDENCE,
@@ -127,7 +128,7 @@ class _Lane:
     over: bool = False  # the Task that started it is answered
 
 
-class Decoder:
+class Decoder(BaseDecoder):
     """Keeps each lane's last reply, which sidechain a record belongs to, and the session's facts."""
 
     def __init__(self) -> None:

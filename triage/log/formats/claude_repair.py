@@ -110,9 +110,8 @@ class Reply:
     @property
     def open(self) -> bool:
         """Whether a call has no result, or a repair that was begun lacks lines."""
-        return any(named.result is None for named in self.calls.values()) or bool(
-            self.chain and self.missing()
-        )
+        begun = bool(self.chain) and bool(self.missing())
+        return begun or any(named.result is None for named in self.calls.values())
 
 
 class Times:

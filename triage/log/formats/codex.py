@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from triage.log.decoder import BaseDecoder
 from triage.log.events import (
     ASSISTANT_MESSAGE,
     DISPATCHED,
@@ -124,7 +125,7 @@ class _Turn:
     run: bool = False  # the last item was the model's
 
 
-class Decoder:
+class Decoder(BaseDecoder):
     """Keeps the open turn, the kinds of its unanswered calls, the last ordinal and the session's facts."""
 
     def __init__(self) -> None:

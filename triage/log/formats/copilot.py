@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from triage.log.decoder import BaseDecoder
 from triage.log.events import (
     APPROVAL_DECIDED,
     APPROVAL_REQUESTED,
@@ -56,7 +57,7 @@ def document(value: Record) -> Sequence[Record] | None:
     return None
 
 
-class Decoder:
+class Decoder(BaseDecoder):
     """Keeps what is open: lanes with their turns, steps and calls, requests, hooks and sub-agents."""
 
     def __init__(self) -> None:

@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Any, TypeGuard
 
 from triage.log import compressed
+from triage.log.decoder import BaseDecoder
 from triage.log.events import (
     APPROVAL_DECIDED,
     APPROVAL_REQUESTED,
@@ -102,7 +103,7 @@ class _Turn:
     calls: dict[str, dsh_result.Place] = field(default_factory=dict)
 
 
-class Decoder:
+class Decoder(BaseDecoder):
     """Keeps the open turns with their unanswered calls, the next seq, the last time and the facts."""
 
     def __init__(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
+from triage.log.decoder import BaseDecoder
 from triage.log.events import EVIDENCE, TOOL_CALL, TOOL_RESULT, TURN_START, Event, call_id
 from triage.recovery.plan import Plan, Refusal, Repair
 from triage.recovery.rules import Records
@@ -52,7 +53,7 @@ def row(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], Any] | None:
     return kind, payload if isinstance(payload, dict) else {}, record.get("created_ms")
 
 
-class Decoder:
+class Decoder(BaseDecoder):
     """Remembers only which executions run, and what the first of them says of the session."""
 
     def __init__(self) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from triage.log import beside
+from triage.log.decoder import BaseDecoder
 from triage.log.events import (
     APPROVAL_DECIDED,
     APPROVAL_REQUESTED,
@@ -92,7 +93,7 @@ def weigh(record: Mapping[str, Any]) -> tuple[bool, bool, bool]:
     return type.startswith(_HARMLESS), type.startswith(_CALLS), type in _OPENS
 
 
-class Decoder:
+class Decoder(BaseDecoder):
     """Remembers the header, which turns are open, and what the verdict asks of the events."""
 
     def __init__(self) -> None:

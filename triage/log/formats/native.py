@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from triage.log.decoder import BaseDecoder
 from triage.log.events import (
     APPROVAL_DECIDED,
     APPROVAL_REQUESTED,
@@ -18,7 +19,7 @@ from triage.log.events import (
     Event,
 )
 from triage.log.json_text import dumps
-from triage.recovery.plan import Plan, Refusal, Repair
+from triage.recovery.plan import Repair
 from triage.recovery.rules import Records
 from triage.recovery.seqs import LARGEST_SEQ
 
@@ -53,7 +54,7 @@ def weigh(record: Mapping[str, Any]) -> tuple[bool, bool, bool]:
     return type not in _MOVES_A_CALL, type in (ASSISTANT_MESSAGE, TOOL_CALL), type == TURN_START
 
 
-class Decoder:
+class Decoder(BaseDecoder):
     """The records are the events: nothing has to be remembered."""
 
     def decode(self, record: Mapping[str, Any], line: int) -> Sequence[Event] | None:
@@ -84,14 +85,6 @@ class Decoder:
             dumps({"seq": next_seq + index, "type": repair.type, "time": now, "data": repair.data})
             for index, repair in enumerate(repairs)
         ]
-
-    def refusal(self, plan: Plan) -> Refusal | None:
-        """None: a native log can always be appended to."""
-        return None
-
-    def facts(self) -> Mapping[str, str]:
-        """Nothing: a native log says nothing of its agent."""
-        return {}
 
 
 def decoder() -> Decoder:

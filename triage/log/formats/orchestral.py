@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from triage.log import beside
+from triage.log.decoder import BaseDecoder
 from triage.log.events import (
     APPROVAL_DECIDED,
     APPROVAL_REQUESTED,
@@ -77,7 +78,7 @@ def weigh(record: Data) -> tuple[bool, bool, bool]:
     return False, True, True
 
 
-class Decoder:
+class Decoder(BaseDecoder):
     """Follows the phases of one run, and remembers its registration, effects and commands."""
 
     def __init__(self) -> None:
@@ -108,7 +109,8 @@ class Decoder:
         if self._run is None and isinstance(records, list):
             self._run = next((call_id(r, "run_id") for r in records if isinstance(r, dict)), None)
         self._named = {call["id"] for payload in payloads for call in _calls(payload)}
-        self._effects = read_effects(os.path.dirname(path), self._run, self._named)
+        workflows = any(payload.get("type") == "workflow_attempt_started" for payload in payloads)
+        self._effects = read_effects(os.path.dirname(path), self._run, self._named, workflows=workflows)
 
     @property
     def _spec(self) -> Data:

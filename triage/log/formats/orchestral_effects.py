@@ -7,6 +7,7 @@ what is written there counts: whatever can't be read is never taken for a call t
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -15,7 +16,9 @@ from typing import Any
 from triage.log import beside
 from triage.log.events import EVIDENCE, GATED, TOOL_CALL, TOOL_RESULT, call_id
 
-MOST_FILES = 2000  # effects of all runs lie in one folder; past these, only files named by their hash
+# The effects of all runs lie in one folder. Past so many files only those are read whose name is the hash
+# of one of the run's calls; a workflow's own calls are named nowhere else, so that more are looked at.
+FILES, FILES_OF_WORKFLOWS = 200, 5000
 PREPARED, INVOKED, OBSERVED, COMMITTED, UNKNOWN = "prepared", "invoked", "observed", "committed", "unknown"
 _STAGES = {
     "prepared": PREPARED,
@@ -26,6 +29,7 @@ _STAGES = {
     "unknowneffect": UNKNOWN,
     "unknown": UNKNOWN,
 }
+_NAME = re.compile(r"effect-.*\.json", re.DOTALL)
 Data = Mapping[str, Any]
 
 
@@ -87,11 +91,13 @@ class Effects:
                 yield from self.of(call, None, None)
 
 
-def read_effects(folder: str, run: str | None, calls: set[str]) -> Effects:
-    """The effects in a folder that are of this run, or, where they name no run, of one of its calls."""
+def read_effects(folder: str, run: str | None, calls: set[str], *, workflows: bool) -> Effects:
+    """The effects in a folder that are of this run, or, where they name no run, of one of its calls.
+
+    `workflows`: whether the run started one.
+    """
     found = Effects()
-    names = _names(folder, run, calls)
-    for name in names:
+    for name in _names(folder, run, calls, FILES_OF_WORKFLOWS if workflows else FILES):
         try:
             effect = _read(name, beside.load(os.path.join(folder, name)))
         except FileNotFoundError:
@@ -105,20 +111,14 @@ def read_effects(folder: str, run: str | None, calls: set[str]) -> Effects:
     return found
 
 
-def _names(folder: str, run: str | None, calls: set[str]) -> list[str]:
+def _names(folder: str, run: str | None, calls: set[str], most: int) -> list[str]:
     keys = [(run or "") + "\0" + call for call in calls]
     exact = {f"effect-{sha256(key.encode('utf-8', 'replace')).hexdigest()}.json" for key in keys}
-    names: list[str] = []
     try:
-        with os.scandir(folder or ".") as entries:
-            for entry in entries:
-                if not (entry.name.startswith("effect-") and entry.name.endswith(".json")):
-                    continue
-                if entry.name in exact or len(names) < MOST_FILES:
-                    names.append(entry.name)
+        found = [name for name in os.listdir(folder or ".") if _NAME.fullmatch(name)]
     except OSError:
         return sorted(exact)
-    return sorted(names)
+    return sorted(found if len(found) <= most else exact.intersection(found))
 
 
 def _read(name: str, value: Any) -> Effect:

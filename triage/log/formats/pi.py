@@ -14,6 +14,7 @@ from datetime import datetime
 from secrets import token_hex
 from typing import Any
 
+from triage.log.decoder import BaseDecoder
 from triage.log.events import (
     ASSISTANT_MESSAGE,
     EVIDENCE,
@@ -118,7 +119,7 @@ class _Way:
         return [id for id in self.reply.names if id not in self.answered] if self.reply else []
 
 
-class Decoder:
+class Decoder(BaseDecoder):
     """Keeps the way to the leaf, those to the other entries for a fork, and the session's facts."""
 
     def __init__(self) -> None:

@@ -1,0 +1,206 @@
+"""A log as a file: how it is opened, what it is, and the exact state that a plan is bound to.
+
+Only ever for reading. What is no log is refused here, in one sentence that names the file.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from triage.log import compressed, formats
+from triage.log.decoder import BaseDecoder
+from triage.log.json_text import Fragment, Malformed, Unfinished, parse
+from triage.log.lines import BLANK, BOM, lines_of, pieces_of
+
+BASE_BYTES = 4096  # bytes around the end that a base is bound to
+HEAD_BYTES = 65536  # bytes in which a one-document log must show itself
+HEAD_LINES = 1000  # lines in which a format must show itself
+
+
+class Unreadable(Exception):
+    """A log that can't be read: a stable `code` and one sentence that names the file."""
+
+    def __init__(self, code: str, says: str) -> None:
+        super().__init__(says)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The exact state of a log that a plan was made from. `size` in bytes, `tail` a SHA-256 in hex.
+
+    `tail` covers the last `BASE_BYTES` bytes before `size`, `last_seq` is the largest seq seen (-1: none).
+    """
+
+    device: int
+    inode: int
+    size: int
+    tail: str
+    ends_with_newline: bool
+    last_seq: int
+
+
+def open_for_reading(path: str) -> int:
+    """A descriptor for reading a regular file. Never waits (a FIFO would), never follows into a folder.
+
+    Raises Unreadable with codes `not_found`, `no_permission`, `is_directory`, `not_a_file`, `io_error`.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise Unreadable("is_directory", f"{path} is a directory, not a log: name a file in it")
+    raise Unreadable("not_a_file", f"{path} is a pipe or a device, not a log: save it to a file first")
+
+
+def unreadable(path: str, error: OSError) -> Unreadable:
+    known = {
+        errno.ENOENT: ("not_found", f"{path} does not exist (any more): check the name"),
+        errno.ENOTDIR: ("not_found", f"{path} does not exist: a part of the path is no folder"),
+        errno.EACCES: ("no_permission", f"{path} may not be read by this user: ask for read access"),
+        errno.EPERM: ("no_permission", f"{path} may not be read by this user: ask for read access"),
+        errno.ENXIO: ("not_a_file", f"{path} is a socket or a device, not a log"),
+    }
+    code, says = known.get(
+        error.errno or 0, ("io_error", f"{path} can't be read: {os.strerror(error.errno or errno.EIO)}")
+    )
+    return Unreadable(code, says)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A log that is open for reading, and what it is.
+
+    `path` is the file with its events, `size` its bytes, `modified` in seconds since 1970; `source` is a
+    descriptor of its text, which has `length` bytes and is unpacked (`text`) where the log is compressed.
+    """
+
+    path: str
+    format: formats.Format
+    one_document: bool
+    descriptor: int
+    size: int
+    modified: float
+    source: int
+    length: int
+    text: compressed.Text | None
+
+
+@contextmanager
+def opened(path: str) -> Iterator[Opened]:
+    """Open a log for reading, recognise it, and close it. Raises Unreadable as `read_journal` does."""
+    path, known = formats.locate(path)
+    # The events file of a run that got no further than its header may be missing: a log without events.
+    missing = known is not None and not os.path.lexists(path)
+    descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if missing else open_for_reading(path)
+    try:
+        status = os.fstat(descriptor)
+        size = status.st_size
+        text = _unpack(descriptor, path, size) if compressed.is_compressed(descriptor) else None
+        source, length = (descriptor, size) if text is None else (text.file.fileno(), text.size)
+        format, one_document = (known, False) if known is not None else _recognise(source, path, length)
+        yield Opened(path, format, one_document, descriptor, size, status.st_mtime, source, length, text)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    finally:
+        os.close(descriptor)
+
+
+def new_decoder(format: formats.Format, path: str) -> BaseDecoder:
+    """A decoder for the log whose events are in the file `path`."""
+    decoder = format.decoder()
+    decoder.read_beside(path)
+    return decoder
+
+
+def _unpack(descriptor: int, path: str, size: int) -> compressed.Text:
+    try:
+        return compressed.unpack(descriptor, size)
+    except compressed.NoPackage as error:
+        says = f"{path} is compressed (zstd), which needs the package zstandard: {compressed.INSTALL}"
+        raise Unreadable("needs_zstd", says) from error
+    except compressed.TooLarge as error:
+        says = f"{path} unpacks to more than {compressed.LARGEST:,} bytes: no session log is so large"
+        raise Unreadable("too_large", says) from error
+
+
+def read_base(descriptor: int, last_seq: int, size: int | None = None) -> Base:
+    """The state of an open log, up to `size` bytes (default: all of it)."""
+    status = os.fstat(descriptor)
+    size = status.st_size if size is None else size
+    start = max(0, size - BASE_BYTES)
+    tail = os.pread(descriptor, size - start, start)
+    return Base(
+        status.st_dev,
+        status.st_ino,
+        size,
+        hashlib.sha256(tail).hexdigest(),
+        size == 0 or tail.endswith(b"\n"),
+        last_seq,
+    )
+
+
+def _recognise(descriptor: int, path: str, size: int) -> tuple[formats.Format, bool]:
+    """The format of a log, and whether the file is one JSON document that holds its events."""
+    start = os.pread(descriptor, HEAD_BYTES, 0).removeprefix(BOM)
+    quick = _by_first_line(start.partition(b"\n")[0])
+    if quick is not None:
+        return quick
+    root = _root(start.decode("utf-8", "surrogateescape"))
+    for format in formats.FORMATS:
+        if format.document(root) is not None:
+            return format, True
+    seen = 0
+    for raw in islice(lines_of(descriptor, size), HEAD_LINES):
+        if not raw.removeprefix(BOM).strip(BLANK):
+            continue
+        seen += 1
+        for format in formats.FORMATS:
+            pieces = pieces_of(raw, format)
+            records = [piece.record if isinstance(piece, Fragment) else piece for piece in pieces]
+            if any(format.recognise(record) for record in records if record):
+                return format, False
+    if seen:
+        raise Unreadable("not_a_log", f"{path} is no session log: none of its lines is a known event")
+    return formats.FORMATS[0], False
+
+
+def _by_first_line(line: bytes) -> tuple[formats.Format, bool] | None:
+    """The answer for a log whose first line is a whole record, as nearly every one is; else None."""
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    if type(record) is dict:
+        for format in formats.FORMATS:
+            if format.document(record) is not None:
+                return format, True
+        for format in formats.FORMATS:
+            if format.recognise(record):
+                return format, False
+    return None
+
+
+def _root(head: str) -> Mapping[str, Any]:
+    try:
+        value = parse(head)[0]
+    except Unfinished as cut:
+        value = cut.root
+    except Malformed as broken:
+        return _root(head[: broken.at])
+    return value if isinstance(value, dict) else {}
