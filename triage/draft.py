@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from triage.log.source import Base
+from triage.log.source import Base, Unreadable, open_for_reading, read_base
 from triage.recovery.acknowledge import Answer
 from triage.session import Session
 
@@ -39,7 +39,8 @@ def save(session: Session, operator: str, answers: Mapping[str, Answer]) -> None
     if not answers:
         return drop(session, operator)
     path = _file(session, operator)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in (path.parents[1], path.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     row = {
         "base": asdict(session.journal.base),
         "operator": operator,
@@ -47,24 +48,44 @@ def save(session: Session, operator: str, answers: Mapping[str, Answer]) -> None
     }
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        json.dump(row, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, path)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            json.dump(row, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
     return None
 
 
 def load(session: Session) -> list[Draft]:
-    """The drafts on this log that still hold, the latest last. Stale and unreadable ones are dropped."""
+    """The drafts on this log that still hold, the latest last. Stale and unreadable ones are dropped.
+
+    Stale is a draft whose state of the log is gone; one on a newer state than the session's is somebody
+    else's, who opened the log later, and is kept.
+    """
     found = []
     for path in state_folder().joinpath("drafts").glob(f"{_log_key(session)}-*.json"):
-        draft = _read(path, session.journal.base)
-        if draft is None:
+        kept = _read(path)
+        if kept is not None and kept[0] == session.journal.base:
+            found.append(kept[1])
+        elif kept is None or not _is_now(session, kept[0]):
             path.unlink(missing_ok=True)
-        else:
-            found.append(draft)
     return sorted(found, key=lambda draft: draft.at)
+
+
+def _is_now(session: Session, base: Base) -> bool:
+    """Whether a base is the state in which the log is now."""
+    try:
+        descriptor = open_for_reading(session.journal.path)
+    except Unreadable:
+        return False
+    try:
+        return read_base(descriptor, base.last_seq) == base
+    finally:
+        os.close(descriptor)
 
 
 def drop(session: Session, operator: str | None = None) -> None:
@@ -78,15 +99,17 @@ def drop(session: Session, operator: str | None = None) -> None:
         path.unlink(missing_ok=True)
 
 
-def _read(path: Path, base: Base) -> Draft | None:
+def _read(path: Path) -> tuple[Base, Draft] | None:
     try:
         row = json.loads(path.read_text("utf-8"))
-        if Base(**row["base"]) != base:
-            return None
         answers = {str(key): Answer(**answer) for key, answer in row["answers"].items()}
+        if not all(
+            isinstance(value, str) for answer in answers.values() for value in asdict(answer).values()
+        ):
+            return None
         at = max((answer.at for answer in answers.values()), default="")
-        return Draft(str(row["operator"]), at, answers)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Base(**row["base"]), Draft(str(row["operator"]), at, answers)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
@@ -96,6 +119,5 @@ def _file(session: Session, operator: str) -> Path:
 
 
 def _log_key(session: Session) -> str:
-    base = session.journal.base
-    name = f"{base.device}:{base.inode}:{os.path.realpath(session.path)}"
+    name = os.path.realpath(session.journal.path)
     return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]

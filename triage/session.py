@@ -10,11 +10,11 @@ from typing import Any
 from triage import playbook, words
 from triage.log import append as appending
 from triage.log.append import Applied, Refused
-from triage.log.events import call_id
 from triage.log.formats import TakesFrames
+from triage.log.history import landed
 from triage.log.journal import Journal, read_journal
-from triage.log.source import Base, open_for_reading
-from triage.log.writers import Holder, find_writers, written_lately
+from triage.log.source import Base, open_for_reading, read_base
+from triage.log.writers import Holder, in_hand, written_lately
 from triage.playbook import Hint
 from triage.recovery.acknowledge import Answer
 from triage.recovery.plan import Owed, Plan, Refusal, make_plan
@@ -57,18 +57,13 @@ class Session:
         return tuple(sorted({c.line for turn in turns for c in turn.corrupt if not c.harmless}))
 
     def holds(self, base: Base, repairs: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether the log is the one of `base` with each of `repairs` landed after it."""
-        if (base.device, base.inode) != (self.journal.base.device, self.journal.base.inode):
-            return False
-        landed = {
-            _landing(event.type, event.data)
-            for line in range(self.journal.lines, 0, -1)
-            if self.journal.offsets[line] > base.size
-            for event in self.journal.events(line)
-        }
-        return bool(repairs) and all(
-            _landing(repair.get("type"), repair.get("data", {})) in landed for repair in repairs
-        )
+        """Whether the log is the one of `base` with each of `repairs` landed after it. Raises Unreadable."""
+        descriptor = open_for_reading(self.journal.path)
+        try:
+            same = read_base(descriptor, base.last_seq, base.size) == base
+        finally:
+            os.close(descriptor)
+        return same and landed(self.journal, base.size, repairs)
 
     def preview(self) -> bytes:
         """The bytes that an append would write now, with values that are made at the append as null."""
@@ -86,7 +81,7 @@ class Session:
         finally:
             os.close(descriptor)
         base = self.journal.base
-        found = find_writers(status)
+        found = in_hand(self.journal.decoder, self.journal.path, status)
         return Activity(
             found.holders,
             grown=status.st_size - base.size,
@@ -157,11 +152,6 @@ def _compressed(path: str, plan: Plan) -> Refusal:
         boundary=plan.boundary.name,
         ids=tuple(owed.tool_call_id for owed in plan.owed),
     )
-
-
-def _landing(type: Any, data: Mapping[str, Any]) -> tuple[Any, str | None]:
-    """What tells one record of a repair from the others."""
-    return type, call_id(data, "request_id", "tool_call_id", "id")
 
 
 def _one_document(path: str, plan: Plan) -> Refusal:

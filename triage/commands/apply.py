@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import orjson
@@ -98,7 +99,15 @@ def _forget_drafts(session: Session) -> None:
 def _read_plan(plan_file: str) -> tuple[Base, list[Any]]:
     with open(plan_file, "rb") as file:
         row = orjson.loads(file.read())
-    return contract.base_of(row), row.get("repairs") or []
+    base, repairs = contract.base_of(row), row.get("repairs") or []
+    kinds = zip(asdict(base).values(), (int, int, int, str, bool, int), strict=True)
+    whole = isinstance(repairs, list) and all(
+        isinstance(r, dict) and isinstance(r.get("type"), str) and isinstance(r.get("data"), dict)
+        for r in repairs
+    )
+    if not whole or any(type(value) is not kind for value, kind in kinds) or base.size < 0:
+        raise ValueError("its base or its repairs are no plan's")
+    return base, repairs
 
 
 def _reason(error: Exception) -> str:

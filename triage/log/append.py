@@ -24,7 +24,7 @@ from triage.log.formats import TakesFrames
 from triage.log.history import operators_after
 from triage.log.journal import Journal, read_journal
 from triage.log.source import Base, Unreadable, open_for_reading, read_base
-from triage.log.writers import find_writers
+from triage.log.writers import find_writers, in_hand
 from triage.recovery.acknowledge import Answer, answered
 from triage.recovery.plan import Plan, Refusal, Repair, make_plan
 
@@ -105,7 +105,7 @@ def append(journal: Journal, plan: Plan, answers: Mapping[str, Answer]) -> Appli
         with _agents_locks(journal):
             with _before_writing(journal.path):
                 _compare(reader, journal)
-                _refuse_living(reader, journal.path)
+                _refuse_living(reader, journal)
                 writer = _open_for_appending(reader, journal.path)
             _write(writer, journal, data)
             with _after_writing(journal.path):
@@ -243,8 +243,9 @@ def moved(path: str, base: Base) -> Refusal:
     return Refusal("log_moved", says + ". Nothing was written: look at the new plan", retryable=True)
 
 
-def _refuse_living(reader: int, path: str) -> None:
-    found = find_writers(os.fstat(reader))
+def _refuse_living(reader: int, journal: Journal) -> None:
+    path = journal.path
+    found = in_hand(journal.decoder, path, os.fstat(reader))
     if found.holders:
         who = "; ".join(map(str, found.holders))
         says = f"{path} is in use: {who}. Stop it first, then look at the log again. Nothing was written"

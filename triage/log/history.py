@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from triage.log.events import APPROVAL_DECIDED, INPUT_RESOLVED, TOOL_RESULT, TURN_END, call_id
+from triage.log.events import APPROVAL_DECIDED, INPUT_RESOLVED, TOOL_RESULT, TURN_END, Event, call_id
+from triage.log.formats import native
 from triage.log.journal import CODES, Journal
+from triage.recovery.acknowledge import DENY, FINDINGS, Answer, found_in_words
+from triage.recovery.rules import NOT_STARTED, OUTCOME_UNKNOWN
 
+CLOSE = 4  # lines: an agent's end of a turn so near behind a repair's result is the repair's
+_ENDS = {True: ("interrupted",), False: ("interrupted", "abort")}  # reasons, by whether the log is native
 _CODES = frozenset(
     CODES[name] for name in (TOOL_RESULT, TURN_END, APPROVAL_DECIDED, INPUT_RESOLVED, "damaged")
 )
+_MARKS = re.compile(rb'"synthetic"|"interrupted"|session was interrupted')
+
+# The words of a synthetic result, as `synthetic_content` and `found_in_words` write them.
+_BEGINS = re.compile(
+    "The session was interrupted (while this call may have been running)?"
+    "|This call was denied before the session was interrupted"
+)
+_FINDINGS = {
+    found_in_words(Answer(finding)).removeprefix("An operator checked: ").rstrip("."): finding
+    for finding in (*FINDINGS, DENY)
+}
+_ANSWER = re.compile(
+    rf".*An operator(?: \((?P<who>.*?)\))? checked: (?P<found>{'|'.join(_FINDINGS)})\."
+    r"(?: Note: (?P<note>.*))?",
+    re.DOTALL,
+)
+_ADDED = re.compile(r"\n\[Added by triage, not by the tool: \w+, rule (?P<rule>\w+)\.\]$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +59,15 @@ def repairs_in(journal: Journal, first_line: int = 1) -> Iterator[Past]:
     Records that carry no metadata, in the formats of agents, are known by the words of their content; an
     end of a turn is a repair's there only where it stands right behind such a record.
     """
-    latest = -CLOSE
+    is_native, latest = journal.format.NAME == native.NAME, -CLOSE
     for line in range(first_line, journal.lines + 1):
         if journal.codes[line - 1] not in _CODES:
             continue
-        if not _MARKS.search(raw := journal.raw(line)) and (b"urn" not in raw or line - latest > CLOSE):
+        near = line - latest < CLOSE
+        if not near and not _MARKS.search(journal.raw(line)):
             continue
         for event in journal.events(line):
-            found = _repair(event, line - latest <= CLOSE or journal.format.NAME == native.NAME)
+            found = _repair(event, _ENDS[is_native] if is_native or near else ())
             if found is not None:
                 latest = line
                 yield _past(line, event, found)
@@ -53,11 +77,14 @@ def landed(journal: Journal, size: int, repairs: Sequence[Mapping[str, Any]]) ->
     """Whether each of `repairs` stands behind the first `size` bytes, and was put there by a triage."""
     first = 1 if journal.text is not None else bisect_left(journal.offsets, size) + 1
     events = [event for line in range(first, journal.lines + 1) for event in journal.events(line)]
+    is_native = journal.format.NAME == native.NAME
     there = {_name(event.type, event.data) for event in events}
-    ours = {_name(event.type, event.data) for event in events if _repair(event, True) is not None}
-    # An agent's format may have no record for a request that is closed; its result stands for it.
-    wanted = [r for r in repairs if journal.format.NAME == native.NAME or r["type"] in (TOOL_RESULT, TURN_END)]
-    return all(_name(r["type"], r["data"]) in (there if _is_copy(r["data"]) else ours) for r in wanted)
+    ours = {_name(event.type, event.data) for event in events if _repair(event, _ENDS[is_native]) is not None}
+    wanted = {_name(r["type"], r["data"]): _is_copy(r["data"]) for r in repairs}
+    if is_native:
+        return bool(wanted) and all(name in (there if copy else ours) for name, copy in wanted.items())
+    # An agent's format has no record for some of them, and no room for words of ours in others.
+    return bool(ours) and all(name in there for name in wanted if name[0] in (TOOL_RESULT, TURN_END))
 
 
 def _name(type: str, data: Mapping[str, Any]) -> tuple[str, str | None]:
@@ -70,13 +97,13 @@ def _is_copy(data: Mapping[str, Any]) -> bool:
     return isinstance(metadata, Mapping) and "copy_of_line" in metadata
 
 
-def _repair(event: Event, ends: bool) -> Mapping[str, Any] | None:
-    """The metadata of a record that a repair wrote, else None. `ends`: an end of a turn may be one."""
+def _repair(event: Event, ends: Sequence[str]) -> Mapping[str, Any] | None:
+    """The metadata of a record that a repair wrote, else None. `ends`: the reasons of its ends of turns."""
     data = event.data
     if event.type == TURN_END:
         kind = data.get("reason")
         kind = kind.get("kind") if isinstance(kind, Mapping) else kind
-        return {} if ends and kind in ("interrupted", "abort") else None
+        return {} if kind in ends else None
     metadata = data.get("metadata")
     if isinstance(metadata, Mapping) and metadata.get("synthetic") is True:
         return metadata
@@ -98,7 +125,7 @@ def _in_words(text: str) -> Mapping[str, Any] | None:
     begins = _BEGINS.match(text)
     if begins is None:
         return None
-    answer = _ANSWER.search(text)
+    answer = _ANSWER.match(text)
     note = (answer["note"] or "").partition("\n[Added by triage")[0] if answer else ""
     added = _ADDED.search(text)
     rule = added["rule"] if added else None

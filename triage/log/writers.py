@@ -13,15 +13,24 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from triage.log.decoder import BaseDecoder
+
 RECENT_SECONDS = 10.0  # a log that was written so lately may still be in use
 _WRITES = os.O_WRONLY | os.O_RDWR
 _LOCKS = ("FLOCK", "POSIX", "OFDLCK")  # as the kernel writes them; a lease is no lock
 _NOBODY = -1  # the owner of a lock that belongs to an open file, not to a process
 
 
+_DOES = {
+    "writes": "holds it open for writing",
+    "locks": "holds a lock on it",
+    "runs": "says that it runs this session",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process with the log in hand. `how` is "writes" or "locks"."""
+    """A process with the log in hand. `how` is "writes", "locks" or "runs"."""
 
     pid: int
     name: str
@@ -29,8 +38,7 @@ class Holder:
 
     def __str__(self) -> str:
         who = f"{self.name or 'a process'} (pid {self.pid})" if self.pid != _NOBODY else "a hidden process"
-        does = "holds it open for writing" if self.how == "writes" else "holds a lock on it"
-        return f"{who} {does}"
+        return f"{who} {_DOES[self.how]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,14 @@ class Writers:
 
     holders: tuple[Holder, ...]
     unchecked: str = ""
+
+
+def in_hand(decoder: BaseDecoder, path: str, status: os.stat_result) -> Writers:
+    """Who has the log of `path` in hand: the processes of `find_writers`, and those of its own agent."""
+    found = find_writers(status)
+    known = {holder.pid for holder in found.holders}
+    agents = [_holder(pid, "runs") for pid in decoder.processes(path) if pid not in known]
+    return Writers((*found.holders, *agents), found.unchecked)
 
 
 def find_writers(status: os.stat_result) -> Writers:
@@ -95,9 +111,9 @@ def _on_linux(status: os.stat_result) -> Writers:
             if how:
                 found[int(pid)] = how
     try:
-        for pid in _lockers(status):
-            if pid != _NOBODY or not found:
-                found.setdefault(pid, "locks")
+        for locker in _lockers(status):
+            if locker != _NOBODY or not found:
+                found.setdefault(locker, "locks")
     except OSError:
         unchecked.append("locks of other processes could not be checked")
     if hidden:

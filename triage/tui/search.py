@@ -21,7 +21,8 @@ REPORT = 64  # stretches between two reports
 
 def forms(text: str) -> list[bytes]:
     """The byte strings that a text may stand as in a log."""
-    found = [text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]]
+    plain = [text] if "\n" not in text else []  # a record is one line
+    found = [*plain, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]]
     return list(dict.fromkeys(form.encode("utf-8", "surrogateescape") for form in found))
 
 

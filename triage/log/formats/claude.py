@@ -29,6 +29,7 @@ from triage.log.events import (
     Event,
     call_id,
 )
+from triage.log.formats import claude_live
 from triage.log.formats.claude_evidence import (
     ASKS_A_PERSON,
     closed_by_the_agent,
@@ -142,6 +143,10 @@ class Decoder(BaseDecoder):
         self._titles: dict[str, str] = {}
         self._line = 0
         self._time: Any = None
+
+    def processes(self, path: str) -> Sequence[int]:
+        """The living processes that say that they run the session of the log at `path`."""
+        return claude_live.processes(path)
 
     # ---- reading
 

@@ -32,6 +32,7 @@ from triage.log.events import (
     Event,
     call_id,
 )
+from triage.log.formats import copilot_live
 from triage.log.formats.copilot_calls import Call, Lane, asked, finished, gated, outcome
 from triage.log.formats.copilot_repair import Agent, Hook, Open, Request, records, split_record
 from triage.log.formats.copilot_text import FOLLOWED, facts_in, hints, is_uuid, ms, named, quoted, text
@@ -98,6 +99,10 @@ class Decoder(BaseDecoder):
             "subagent.completed": self._agent_ended,
             "subagent.failed": self._agent_ended,
         }
+
+    def processes(self, path: str) -> Sequence[int]:
+        """The living processes that say that they run the session of the log at `path`."""
+        return copilot_live.processes(path)
 
     # ---- reading
 
