@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -72,7 +73,8 @@ def load(session: Session) -> list[Draft]:
         if kept is not None and kept[0] == session.journal.base:
             found.append(kept[1])
         elif kept is None or not _is_now(session, kept[0]):
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()
     return sorted(found, key=lambda draft: draft.at)
 
 

@@ -103,10 +103,10 @@ def acks_in_words(owed: Sequence[Owed]) -> str:
     )
 
 
-def applied_in_words(path: str, records: int, size: int, line: int) -> str:
+def applied_in_words(path: str, records: int, size: int, line: int, status: str) -> str:
     """One line on what an append did. `size` in bytes, `line` the first appended one (from 1)."""
     what = f"{counted(records, 'record')} ({size_in_words(size)}) from line {line:,} on"
-    return f"{path}: appended {what}; the log is clean now"
+    return f"{path}: appended {what}; the log is {status} now"
 
 
 def hint_in_words(hint: Hint) -> Sequence[str]:

@@ -295,6 +295,12 @@ def test_a_record_that_may_be_a_part_of_the_cut_one_is_not_read(prefix: str) -> 
     assert fragment.record == {}  # its type can't be trusted: anything may hide in it
 
 
+@pytest.mark.parametrize("prefix", ['{"seq":1,"type":"x","data":', '{"seq":1,"data":{"v":['])
+def test_what_breaks_only_after_a_record_does_not_make_that_record_certain(prefix: str) -> None:
+    assert read_of(prefix + B + "\0") == [prefix + B + "\0"]
+    assert read_of(prefix + B + A) == [prefix + B, 1]  # the first may be a part of it, the second can't
+
+
 def test_a_quoted_record_inside_a_broken_one_is_not_read() -> None:
     quoted = json.dumps({"seq": 1, "type": "tool_result", "data": {"content": B}})
     assert [type(piece) for piece in pieces(quoted[:40] + "\0" + quoted[40:])] == [Fragment]

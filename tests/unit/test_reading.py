@@ -17,7 +17,9 @@ import orjson
 import pytest
 
 from tests.helpers import (
+    asks,
     codes,
+    denies,
     dispatch,
     encoded,
     event,
@@ -42,10 +44,11 @@ from tests.helpers import (
 )
 from triage.log import journal as journal_module
 from triage.log import lines as lines_module
-from triage.log.events import Corrupt
+from triage.log.events import Corrupt, Event
 from triage.log.journal import TYPES, Journal, read_journal
 from triage.log.source import Unreadable
 from triage.recovery.plan import Plan
+from triage.recovery.scan import Scan
 from triage.session import open_session
 
 CRASHED = [turn_start(1), step_start(), names("a", "b"), dispatch("a")]
@@ -428,18 +431,13 @@ def test_a_flood_of_one_anomaly_is_listed_up_to_a_point_and_then_counted() -> No
 
 
 def test_what_is_kept_follows_what_is_open_and_not_the_length_of_the_log() -> None:
-    turn = [
-        turn_start(),
-        step_start(),
-        names("a", "b"),
-        dispatch("a"),
-        dispatch("b"),
-        result("a"),
-        result("b"),
-    ]
-    journal = read(log(*[*turn, step_end(), turn_end()] * 300, *CRASHED))
-    assert sum(map(len, journal.scan._by_id.values())) == 2
-    assert len(journal.scan.state().open_turns) == 1
+    turn = [turn_start(), names("a", "b"), asks("r", "a"), denies("r"), result("a"), result("b"), turn_end()]
+    scan = Scan()
+    for line, happening in enumerate([*turn * 300, *CRASHED], start=1):
+        scan.feed(Event(happening["type"], happening["data"], line, line))
+    assert [call.id for calls in scan._by_id.values() for call in calls] == ["a", "b"]
+    assert scan._requests == {}
+    assert len(scan.state().open_turns) == 1
 
 
 # ---- the index

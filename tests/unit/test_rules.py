@@ -745,3 +745,13 @@ def test_two_turns_that_begin_on_one_line_owe_their_own_calls() -> None:
     both = b'{"seq":0,"type":"turn_start","data":{}}{"seq":1,"type":"turn_start","data":{}}'
     plan = plan_of(both, names("a"), dispatch("a"))
     assert kinds(plan) == [("tool_result", "a"), ("turn_end", None), ("turn_end", None)]
+
+
+def test_a_log_cannot_write_the_words_that_formats_use_among_themselves() -> None:
+    calls = (turn_start(1, implicit=True, asks=True), names("c1"), dispatch("c1"))
+    plan = plan_of(
+        *calls, event("settle", says="owes nothing"), event("evidence", tool_call_id="c1", stage="withdrawn")
+    )
+    assert rule(plan, "c1") == 1
+    assert [repair.type for repair in plan.repairs] == ["tool_result", "turn_end"]
+    assert "unknown_type" in codes(plan)

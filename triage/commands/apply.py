@@ -135,7 +135,9 @@ def _answers(acks: Sequence[str], plan: Plan, operator: str) -> dict[str, Answer
 def _nothing(session: Session, json: bool) -> int:
     size = session.journal.size
     if json:
-        show_json(contract.applied_row(session.path, Applied((), 0, b"", size, size), {}))
+        show_json(
+            contract.applied_row(session.path, Applied((), 0, b"", size, size, session.plan.status), {})
+        )
     else:
         show(f"{clean(session.path)}: nothing to repair, nothing written")
     return CLEAN
@@ -178,8 +180,8 @@ def _print(session: Session, applied: Applied, answers: dict[str, Answer], json:
     if json:
         show_json(row)
         return
-    line = applied_in_words(session.path, len(applied.landed), len(applied.text), applied.first_line)
-    show(clean(line))
+    count, size = len(applied.landed), len(applied.text)
+    show(clean(applied_in_words(session.path, count, size, applied.first_line, applied.status)))
     for entry in row["appended"]:
         found = entry["finding"] or "no answer needed"
         call = f"  {entry['tool_call_id']}  {entry['risk']}  {found}" if entry["tool_call_id"] else ""

@@ -64,6 +64,7 @@ class Applied:
     text: bytes
     bytes_before: int
     bytes_after: int
+    status: str  # of the log that was read again
 
 
 def utc_now() -> str:
@@ -95,7 +96,7 @@ def append(journal: Journal, plan: Plan, answers: Mapping[str, Answer]) -> Appli
     repairs = answered(plan, answers)
     size, first = journal.base.size, journal.lines + 1
     if not repairs:
-        return Applied((), first, b"", size, size)
+        return Applied((), first, b"", size, size, plan.status)
     text = text_to_append(journal, repairs, utc_now())
     framing = journal.format if journal.text is not None else None
     data = framing.frame(text) if isinstance(framing, TakesFrames) else text
@@ -109,11 +110,11 @@ def append(journal: Journal, plan: Plan, answers: Mapping[str, Answer]) -> Appli
                 writer = _open_for_appending(reader, journal.path)
             _write(writer, journal, data)
             with _after_writing(journal.path):
-                fresh = _read_back(reader, journal, data)
+                fresh, status = _read_back(reader, journal, data)
                 landed = _landed(fresh, first, repairs)
     finally:
         _close(reader)  # and the lock with it
-    return Applied(landed, first, text, size, size + len(data))
+    return Applied(landed, first, text, size, size + len(data), status)
 
 
 @contextmanager
@@ -320,7 +321,8 @@ def _undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _read_back(reader: int, journal: Journal, text: bytes) -> Journal:
+def _read_back(reader: int, journal: Journal, text: bytes) -> tuple[Journal, str]:
+    """The log read again, and the status of its plan, which must hold no repair."""
     path = journal.path
     if os.pread(reader, len(text) + 1, journal.base.size) != text:
         says = f"{path} does not end as it was appended: another process wrote too. Open it again"
@@ -329,6 +331,7 @@ def _read_back(reader: int, journal: Journal, text: bytes) -> Journal:
     if (fresh.base.device, fresh.base.inode) != (journal.base.device, journal.base.inode):
         says = f"{path} was replaced just now: the repair was written to the file that was there before"
         raise _refuse("read_back", says, retryable=True)
-    if make_plan(fresh.scan.state(), fresh.format.RECORDS).repairs:
+    plan = make_plan(fresh.scan.state(), fresh.format.RECORDS)
+    if plan.repairs:
         raise _refuse("read_back", f"{path} still owes something after the append: open it again")
-    return fresh
+    return fresh, plan.status

@@ -10,6 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+
+class _Ours(str):
+    """A word of our own that no log can write: it equals nothing but itself."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    __hash__ = object.__hash__
+
+
 TURN_START = "turn_start"
 TURN_END = "turn_end"
 STEP_START = "step_start"
@@ -35,10 +50,15 @@ INPUT_RESOLVED = "input_resolved"
 # whether the turn has said its last word and lacks nothing but its end (then it is open only while it
 # owes); `writer_gone`: another process goes on with the log, and what the one before it still had to
 # write is lost.
-EVIDENCE = "evidence"
+EVIDENCE = _Ours("evidence")
 # A compaction, a rollback or a later reply: the calls of this lane (`tool_call_id`: that one) that were
 # named before owe nothing any more. `says` is why, for a person.
-SETTLE = "settle"
+SETTLE = _Ours("settle")
+
+# In the data of a turn_start: its format records no turn ends; and whether a prompt or a result at its end
+# means that the model had been asked.
+IMPLICIT = _Ours("implicit")
+ASKS = _Ours("asks")
 
 DISPATCHED = "dispatched"  # it reached its tool
 GATED = "gated"  # it stands before a gate (a hook) that has not let it through

@@ -12,10 +12,12 @@ from typing import Any
 from triage.log.events import (
     APPROVAL_DECIDED,
     APPROVAL_REQUESTED,
+    ASKS,
     ASSISTANT_MESSAGE,
     DISPATCHED,
     EVIDENCE,
     GATED,
+    IMPLICIT,
     INPUT_REQUESTED,
     INPUT_RESOLVED,
     KNOWN_TYPES,
@@ -230,8 +232,8 @@ class Scan:
             deadline=event.data.get("deadline"),
             id=call_id(event.data, "turn_id", "turnId"),
             lane=event.lane,
-            implicit=event.data.get("implicit") is True,
-            asks=event.data.get("asks") is True,
+            implicit=event.data.get(IMPLICIT) is True,
+            asks=event.data.get(ASKS) is True,
             moved_on=event.line,
         )
         turns = self._lane.turns

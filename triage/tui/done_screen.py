@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from triage import words
 from triage.log.source import Unreadable
 from triage.recovery.acknowledge import Answer
 from triage.session import Applied, Session
@@ -20,19 +21,14 @@ from triage.tui.keys import DONE, Command, bindings
 from triage.tui.paper import Line, Paper
 from triage.tui.rows import Rows
 from triage.tui.view import View
-from triage.words import counted, headline, size_in_words
+from triage.words import headline
 
 
 def applied_in_words(path: str, applied: Applied, session: Session | Unreadable | None) -> str:
     """One line on what an append did, for stdout."""
-    count = counted(len(applied.landed), "record")
-    size = size_in_words(len(applied.text))
-    state = "the log is clean now"
-    if isinstance(session, Session) and session.plan.status != "clean":
-        state = f"the log is {session.plan.status} now"
-    elif not isinstance(session, Session):
-        state = "the log could not be read again"
-    return clean(f"{path}: appended {count} ({size}) from line {applied.first_line:,} on; {state}")
+    count, size = len(applied.landed), len(applied.text)
+    says = words.applied_in_words(path, count, size, applied.first_line, applied.status)
+    return clean(says if isinstance(session, Session) else f"{says}; it could not be read again")
 
 
 class DoneScreen(View[None]):

@@ -14,8 +14,10 @@ from typing import Any
 
 from triage.log.decoder import BaseDecoder
 from triage.log.events import (
+    ASKS,
     ASSISTANT_MESSAGE,
     EVIDENCE,
+    IMPLICIT,
     INPUT_REQUESTED,
     KNOWN_TYPES,
     SETTLE,
@@ -59,10 +61,12 @@ KEPT_ANSWERS = 10_000  # latest answered calls that are known again when their r
 # Types that are shown and not judged. Others are, too, but count as those of a newer version.
 _PLAIN = frozenset(
     {
-        "agent-name", "agent-setting", "ai-title", "atis-latch", "attachment", "bridge-session", "cost-state",
-        "custom-title", "file-history-snapshot", "frame-link", "last-prompt", "mode", "permission-mode",
-        "pr-link", "progress", "queue-operation", "relocated", "result", "started", "summary", "system",
-        "tag", "tools-used", "worktree-state",
+        "agent-color", "agent-name", "agent-setting", "ai-title", "api-request", "api-request-blob",
+        "api-request-shape", "atis-latch", "attachment", "attribution-snapshot", "bridge-session",
+        "content-replacement", "cost-state", "custom-title", "file-history-snapshot", "frame-link",
+        "last-prompt", "mode", "permission-mode", "pr-link", "progress", "queue-operation", "relocated",
+        "result", "speculation-accept", "started", "summary", "system", "tag", "task-summary", "tools-used",
+        "worktree-state",
     }
 )  # fmt: skip
 
@@ -222,7 +226,7 @@ class Decoder(BaseDecoder):
 
     def _open(self, lane: _Lane) -> Event:
         lane.open = True
-        return self._event(TURN_START, lane, {"implicit": True, "asks": True})
+        return self._event(TURN_START, lane, {IMPLICIT: True, ASKS: True})
 
     # ---- replies
 

@@ -20,6 +20,7 @@ from triage.log.events import (
     ASSISTANT_MESSAGE,
     DISPATCHED,
     EVIDENCE,
+    IMPLICIT,
     KNOWN_TYPES,
     SETTLE,
     STEP_END,
@@ -200,7 +201,7 @@ class Decoder(BaseDecoder):
         self._turn = _Turn(id, explicit)
         data: dict[str, Any] = {} if id is None else {"turn_id": id}
         if not explicit:
-            data["implicit"] = True
+            data[IMPLICIT] = True
         return [*events, self._event(TURN_START, data)]
 
     def _close(self) -> list[Event]:

@@ -18,6 +18,7 @@ from triage.log.events import (
     DISPATCHED,
     EVIDENCE,
     GATED,
+    IMPLICIT,
     KNOWN_TYPES,
     SETTLE,
     STEP_END,
@@ -178,7 +179,7 @@ class Decoder(BaseDecoder):
         if self._alone:
             return []
         lane.open = True
-        return [self._event(TURN_START, {"implicit": True}, lane.name)]
+        return [self._event(TURN_START, {IMPLICIT: True}, lane.name)]
 
     def _close(self, lane: Lane, reason: str) -> list[Event]:
         """The end of a lane's turn; the calls that it still owes are left."""
@@ -214,7 +215,7 @@ class Decoder(BaseDecoder):
         start: dict[str, Any] = {"turn_id": data.get("interactionId")}
         if lane.name:
             events = []
-            start["implicit"] = True
+            start[IMPLICIT] = True
             lane.clear()
         else:
             events = self._close_all("the next user.message")
@@ -439,7 +440,7 @@ class Decoder(BaseDecoder):
         events = []
         if not lane.open:
             lane.open = True
-            events.append(self._event(TURN_START, {"implicit": True}, name))
+            events.append(self._event(TURN_START, {IMPLICIT: True}, name))
         events.append(self._plain(record, data, name))
         if spawn is not None:
             spawn.ran = True

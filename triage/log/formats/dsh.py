@@ -19,6 +19,7 @@ from triage.log.events import (
     APPROVAL_REQUESTED,
     ASSISTANT_MESSAGE,
     EVIDENCE,
+    KNOWN_TYPES,
     SETTLE,
     STEP_END,
     STEP_START,
@@ -134,7 +135,7 @@ class Decoder(BaseDecoder):
         seq = seq if _is_int(seq) and seq >= 0 else None
         self._odd.seq(seq, record.get("time"), line)
         self._time = record.get("time")
-        event = Event(type, data, line, seq, self._time)
+        event = Event(f"dsh/{type}" if type in KNOWN_TYPES else type, data, line, seq, self._time)
         event.plain = _family(type) or type in _ROWS or record.get("ignorable") is True
         return self._judge(event, record)
 

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from triage.log.decoder import BaseDecoder
-from triage.log.events import EVIDENCE, TOOL_CALL, TOOL_RESULT, TURN_START, Event, call_id
+from triage.log.events import EVIDENCE, IMPLICIT, TOOL_CALL, TOOL_RESULT, TURN_START, Event, call_id
 from triage.recovery.plan import Plan, Refusal, Repair
 from triage.recovery.rules import Records
 from triage.recovery.seqs import LARGEST_SEQ
@@ -83,7 +83,7 @@ class Decoder(BaseDecoder):
         if kind == STARTED and execution is not None:
             lane = _lane(self._start(session, execution))
             return (
-                event(TURN_START, {"implicit": True}, lane),
+                event(TURN_START, {IMPLICIT: True}, lane),
                 event(TOOL_CALL, _call(execution, payload), lane, part=True),
             )
         if kind == COMPLETED:

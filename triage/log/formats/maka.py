@@ -20,6 +20,7 @@ from triage.log.events import (
     APPROVAL_REQUESTED,
     ASSISTANT_MESSAGE,
     EVIDENCE,
+    IMPLICIT,
     REQUEST_HEADER,
     TOOL_CALL,
     TOOL_RESULT,
@@ -171,7 +172,7 @@ class Decoder(BaseDecoder):
             return []
         self._turns.append(turn)
         # A run that has ended by its header lacks nothing but what it still owes.
-        return [(TURN_START, {"turn_id": turn, "implicit": self._status in _ENDED})]
+        return [(TURN_START, {"turn_id": turn, IMPLICIT: self._status in _ENDED})]
 
     def _events(
         self, type: str, record: Mapping[str, Any], data: Mapping[str, Any]

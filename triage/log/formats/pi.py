@@ -18,6 +18,7 @@ from triage.log.decoder import BaseDecoder
 from triage.log.events import (
     ASSISTANT_MESSAGE,
     EVIDENCE,
+    IMPLICIT,
     KNOWN_TYPES,
     SETTLE,
     SYSTEM_MESSAGE,
@@ -226,7 +227,7 @@ class Decoder(BaseDecoder):
 
     def _start(self) -> Event:
         self._open = True
-        return self._event(TURN_START, {"implicit": True})
+        return self._event(TURN_START, {IMPLICIT: True})
 
     def _end(self) -> list[Event]:
         events = [self._event(TURN_END)] if self._open else []
