@@ -351,7 +351,7 @@ def test_a_corrupt_committed_line_is_refused(tmp_path, damage):
 def test_a_torn_tail_is_refused_because_the_harness_drops_it_and_closes_the_turn_itself(tmp_path):
     """An append behind it would turn it into a committed line, for which the loader refuses the log."""
     data = log_of(log("killed")) + b'{"type":"tool/result","seq":18,"ti'
-    assert refused(tmp_path, data).startswith("torn_tail: ")
+    assert refused(tmp_path, data).startswith("corrupt_line: ")
 
 
 def test_an_unreadable_line_may_have_been_the_dispatch_of_a_call(tmp_path):
@@ -408,7 +408,7 @@ def test_a_frame_that_is_cut_short_is_read_as_far_as_it_goes_and_refused(tmp_pat
         data = frames(records) + torn
         session = session_of(tmp_path, data, "session.jsonl.zstd")
         assert any("cut short" in a.says for a in session.plan.anomalies)
-        assert refused(tmp_path, data, "session.jsonl.zstd").startswith("torn_tail: ")
+        assert refused(tmp_path, data, "session.jsonl.zstd").startswith("corrupt_line: ")
     assert session.journal.scan.events == records[-1]["seq"] + 2
 
 
@@ -419,7 +419,7 @@ def test_a_frame_that_can_not_be_unpacked_is_refused(tmp_path):
     session = session_of(tmp_path, bytes(data), "session.jsonl.zstd")
     assert any("can't be unpacked" in a.says for a in session.plan.anomalies)
     data = frames(log("killed")) + b"nothing that is a frame"
-    assert "torn_tail" in refused(tmp_path, data, "session.jsonl.zstd")
+    assert "corrupt_line" in refused(tmp_path, data, "session.jsonl.zstd")
 
 
 def test_a_compressed_log_without_its_last_newline_gets_it_in_the_new_frame(tmp_path):

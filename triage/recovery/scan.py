@@ -6,7 +6,7 @@ long it is. It judges nothing: `rules` reads what is left here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from triage.log.events import (
@@ -34,42 +34,28 @@ from triage.log.events import (
     Event,
     call_id,
 )
+from triage.recovery.board import KEPT_PER_CODE, Board, keep, keep_ends
 from triage.recovery.requests import inconsistencies, is_same
 from triage.recovery.seqs import Seqs
 from triage.recovery.state import Anomaly, Call, Request, State, Step, Turn
 
-KEPT_PER_CODE = 20  # anomalies of one code that are listed one by one; the rest are counted
 KEPT_CORRUPT = 1000  # unreadable stretches kept for the log as a whole
 KEPT_LINES = 50  # lines kept as proof per turn and kind
 
 
-class _Lane:
-    """One conversation: its stack of open turns, its stack of steps, its calls outside any turn."""
-
-    def __init__(self) -> None:
-        self.turns: list[Turn] = []
-        self.steps: list[Step] = []
-        self.outside: dict[str, Call] = {}
-
-
-class Scan:
+class Scan(Board):
     """Feed it the events and corrupt stretches of a log in file order, then ask for `state()`."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.events = 0
-        self._lane_name = ""
-        self._lane = _Lane()
-        self._lanes = {"": self._lane}
         self._latest_ms: int | None = None
         self._last_turn: Turn | None = None
         self._last: Event | None = None
         self._last_time: Any = None
         self._significant: Event | None = None
-        self._by_id: dict[str, list[Call]] = {}
         self._requests: dict[str, tuple[Request, Call | None, Turn | None]] = {}
-        self._anomalies: list[Anomaly] = []
         self._of_last_turn: list[Anomaly] = []  # those that say nothing once another turn has begun
-        self._per_code: dict[str, int] = {}
         self._corrupt: list[Corrupt] = []
         self._unknown: dict[str, int] = {}
         self._seqs = Seqs()
@@ -101,9 +87,7 @@ class Scan:
         says = self._seqs.check(event, self.events)
         if says:
             self.anomaly(says[0], event.line, says[1])
-        if event.lane != self._lane_name:
-            self._lane_name = event.lane
-            self._lane = self._lanes.setdefault(event.lane, _Lane())
+        self.enter(event.lane)
         if event.type not in (EVIDENCE, SETTLE):
             self.events += 1
             self._last = event
@@ -120,18 +104,9 @@ class Scan:
         return 0
 
     @property
-    def idle(self) -> bool:
-        """Whether no turn is open, so that a turn that opens and closes well leaves nothing behind."""
-        return not self._lane_name and not any(lane.turns for lane in self._lanes.values())
-
-    @property
     def expected_seq(self) -> int | None:
         """The seq that the next event should carry; None where any would do."""
         return self._seqs.expected
-
-    def knows(self, ids: Iterable[bytes]) -> bool:
-        """Whether an unanswered call of one of these ids (UTF-8) is remembered."""
-        return bool(self._by_id) and any(id.decode("utf-8") in self._by_id for id in ids)
 
     def pass_over(self, events: int, start: int, end: Event, headers: bool) -> None:
         """Take a stretch of events that ends in the `turn_end` of the turn of line `start`.
@@ -149,31 +124,12 @@ class Scan:
         """Take a stretch that is no event. It may have been anything, so each open turn remembers it."""
         self.anomaly("torn_tail" if corrupt.torn else "corrupt_line", corrupt.line, corrupt.says)
         self._seqs.forgive()
-        _keep(self._corrupt, corrupt, KEPT_CORRUPT)
+        keep(self._corrupt, corrupt, KEPT_CORRUPT)
         for turn in self._open():
             if not corrupt.harmless or len(turn.corrupt) < KEPT_LINES:
-                _keep(turn.corrupt, corrupt, KEPT_LINES)
+                keep(turn.corrupt, corrupt, KEPT_LINES)
         if corrupt.may_name and self._last_turn is not None:
             self._last_turn.may_hide = corrupt.line
-
-    def anomaly(self, code: str, line: int | None, says: str) -> None:
-        """Note something wrong with the log; past `KEPT_PER_CODE` of one code they are counted only."""
-        seen = self._per_code[code] = self._per_code.get(code, 0) + 1
-        if seen <= KEPT_PER_CODE:
-            self._anomalies.append(Anomaly(code, line, says))
-
-    @property
-    def depth(self) -> int:
-        """How deep the timeline stands: 0 outside, one more for each open turn and for a step in it."""
-        turns, steps = self._lane.turns, self._lane.steps
-        aside = 1 if self._lane_name else 0
-        if not turns:
-            return aside
-        return aside + len(turns) + bool(steps and steps[-1].line >= turns[-1].line)
-
-    def _open(self) -> list[Turn]:
-        """The turns that no record ended: those of side lanes before the main one's, innermost first."""
-        return [turn for lane in reversed(self._lanes.values()) for turn in reversed(lane.turns)]
 
     def state(self) -> State:
         """What is open, owed, left and wrong as of the last event. May be asked again after more."""
@@ -367,18 +323,10 @@ class Scan:
             if request.decision is None:
                 says = f"request {request.id!r} is still pending, and its call was dispatched"
                 self._contradict(event, call, says)
-        _keep(call.dispatches, event.line, KEPT_LINES)
+        keep(call.dispatches, event.line, KEPT_LINES)
         if turn:
-            _keep(turn.dispatches.setdefault(id, []), event.line, KEPT_LINES)
+            keep(turn.dispatches.setdefault(id, []), event.line, KEPT_LINES)
         return 0
-
-    def _around(self, id: str) -> Call | None:
-        """An unanswered call of this id in a turn around the innermost that is still open, or in none."""
-        for turn in reversed(self._lane.turns[:-1]):
-            call = turn.calls.get(id)
-            if call is not None and call.result is None:
-                return call
-        return self._lane.outside.get(id)
 
     def _tool_result(self, event: Event) -> int:
         id = call_id(event.data)
@@ -390,7 +338,7 @@ class Scan:
             return 0
         call = (turn.calls if turn else self._lane.outside).get(id)
         if call is None and turn is not None:
-            _keep(turn.early_results.setdefault(id, []), event.line, KEPT_LINES)
+            keep(turn.early_results.setdefault(id, []), event.line, KEPT_LINES)
             return 0
         if call is None:
             call = self._latest(id, event.line)
@@ -404,48 +352,18 @@ class Scan:
         self._answer(call, event.line)
         return 0
 
-    def _answer(self, call: Call | None, line: int | None) -> None:
-        if call is None or line is None or call.result is not None:
-            return
-        call.result = line
-        call.arguments = None
-        if call.turn is None or call.turn.ended is not None:
-            self._forget(call)
-
-    def _forget(self, call: Call) -> None:
-        """Drop an answered call. Older ones of its id can then no longer be meant by a bare id."""
-        calls = self._by_id.get(call.id, [])
-        if call not in calls:
-            return
-        at = calls.index(call)
-        for older in calls[:at]:
-            older.shadowed = min(older.shadowed or call.line, call.line)
-        del calls[at]
-        if not calls:
-            del self._by_id[call.id]
-        for lane in self._lanes.values():
-            if lane.outside.get(call.id) is call:
-                del lane.outside[call.id]
-
-    def _latest(self, id: str, line: int) -> Call | None:
-        """The latest call with this id that was seen up to `line`; None where it was answered and dropped."""
-        for call in reversed(self._by_id.get(id, ())):
-            if call.line <= line:
-                return None if call.shadowed is not None and call.shadowed <= line else call
-        return None
-
     # ---- what a format knows besides
 
     def _evidence(self, event: Event) -> int:
         data, says = event.data, str(event.data.get("says", ""))
         if "anomaly" in data and data.get("last_turn") is True:
-            _keep(self._of_last_turn, Anomaly(str(data["anomaly"]), event.line, says), KEPT_PER_CODE)
+            keep(self._of_last_turn, Anomaly(str(data["anomaly"]), event.line, says), KEPT_PER_CODE)
         elif "anomaly" in data:
             self.anomaly(str(data["anomaly"]), event.line, says)
         if data.get("contradicts") and self._lane.turns:
             for waiting in self._lane.turns[-1].calls.values():
                 if waiting.owes and call_id(data) in (None, waiting.id):
-                    _keep(waiting.inconsistent, (event.line, says), KEPT_LINES)
+                    keep(waiting.inconsistent, (event.line, says), KEPT_LINES)
         if "turn_finished" in data and self._lane.turns:
             self._lane.turns[-1].finished = event.line if data["turn_finished"] else None
         if data.get("writer_gone") is True:
@@ -458,12 +376,12 @@ class Scan:
             return 0
         if call.notes and call.notes[-1][0] == data.get("instead"):
             call.notes.pop()
-        _keep_ends(call.notes, (event.line, says), KEPT_LINES)
+        keep_ends(call.notes, (event.line, says), KEPT_LINES)
         stage, of_turn = data.get("stage"), {} if call.turn is None else call.turn.dispatches
         if stage == DISPATCHED:
             call.gate = None
-            _keep(call.dispatches, event.line, KEPT_LINES)
-            _keep(of_turn.setdefault(call.id, []), event.line, KEPT_LINES)
+            keep(call.dispatches, event.line, KEPT_LINES)
+            keep(of_turn.setdefault(call.id, []), event.line, KEPT_LINES)
         elif stage in (GATED, WITHDRAWN):
             call.gate, call.ms = (event.line, event.ms) if stage == GATED else (None, call.ms)
             call.dispatches.clear()
@@ -534,12 +452,6 @@ class Scan:
         if request.id is not None and request.id in self._requests:
             self._requests[request.id] = (request, call, call.turn)
 
-    def _call_here(self, id: str | None) -> Call | None:
-        if id is None:
-            return None
-        own = (self._lane.turns[-1].calls if self._lane.turns else self._lane.outside).get(id)
-        return own or self._around(id)
-
     def _decided(self, event: Event) -> int:
         data = event.data
         id, other = call_id(data, "request_id"), call_id(data, "tool_call_id")
@@ -550,7 +462,7 @@ class Scan:
             self._contradict(event, call, says)
             if call is None and other is not None and self._lane.turns:
                 early = self._lane.turns[-1].early_contradictions.setdefault(other, [])
-                _keep(early, (event.line, says), KEPT_LINES)
+                keep(early, (event.line, says), KEPT_LINES)
             return 0
         request, call, _ = known
         for says in inconsistencies(event, request, other):
@@ -572,31 +484,16 @@ class Scan:
         """
         self.anomaly("inconsistent_approval", event.line, says)
         if call is not None:
-            _keep(call.inconsistent, (event.line, says), KEPT_LINES)
+            keep(call.inconsistent, (event.line, says), KEPT_LINES)
             return
         early = [request] if request is not None else []
         if self._lane.turns:
             early += [r for requests in self._lane.turns[-1].early_requests.values() for r in requests]
             for waiting in self._lane.turns[-1].calls.values():
                 if waiting.result is None:
-                    _keep(waiting.inconsistent, (event.line, says), KEPT_LINES)
+                    keep(waiting.inconsistent, (event.line, says), KEPT_LINES)
         for asked in early:
-            _keep(asked.inconsistent, (event.line, says), KEPT_LINES)
-
-
-def _keep(kept: list[Any], item: Any, limit: int) -> None:
-    """Append, but past the limit only remember the latest: a flood must not fill the memory."""
-    if len(kept) < limit:
-        kept.append(item)
-    else:
-        kept[-1] = item
-
-
-def _keep_ends(kept: list[Any], item: Any, limit: int) -> None:
-    """Append, but past the limit drop from the middle: how it began and how it ended tell the most."""
-    if len(kept) >= limit:
-        del kept[limit // 2]
-    kept.append(item)
+            keep(asked.inconsistent, (event.line, says), KEPT_LINES)
 
 
 def _count(value: object) -> int | None:

@@ -64,7 +64,7 @@ def _reasons(odd: Oddities, plan: Plan) -> list[tuple[str, str]]:
     return [
         ("newer_version", _newer(odd)),
         ("corrupt_line", _corrupt(odd, plan)),
-        ("torn_tail", _torn(plan)),
+        ("corrupt_line", _torn(plan)),  # it would be one as soon as anything stood behind it
         ("snapshot", _snapshot(odd)),
         ("seq_gap", _gap(odd)),
         ("empty_call_id", _empty_id(plan)),
