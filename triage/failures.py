@@ -30,7 +30,7 @@ from triage.log.journal import records_of_document
 from triage.log.json_text import dumps
 from triage.log.lines import lines_of, read_line
 from triage.log.source import Opened, new_decoder, opened
-from triage.report import parse_time
+from triage.words import parse_time
 
 PAGE = 256  # events of a page
 MARK = 4096  # bytes by which a place in a log is known again

@@ -22,6 +22,7 @@ from triage.words import (
     GLYPHS,
     RISKS,
     acks_in_words,
+    at_the_end,
     counted,
     headline,
     hint_in_words,
@@ -81,6 +82,8 @@ def _paragraphs(session: Session) -> Iterator[tuple[int, str, str]]:
     yield 0, headline(plan), "bold"
     yield 2, clean(session.path) + " · " + " · ".join(facts(session)), ""
     yield 2, what_next(plan.boundary), ""
+    for says in at_the_end(plan, datetime.now(UTC)):
+        yield 2, clean(says), ""
     if plan.doubt:
         yield 2, f"Doubtful: {clean(plan.doubt)}", "bold"
     if plan.status == "crashed" and session.corrupt_in_the_way:
@@ -166,6 +169,7 @@ def markdown(session: Session, *, redacted: bool = False) -> str:
         f"- Where it died: {plan.boundary.name}"
         + (f" (line {plan.boundary.line:,})" if plan.boundary.line else ""),
         f"- What may happen next: {escape(what_next(plan.boundary))}",
+        *(f"- {escape(says)}" for says in at_the_end(plan, datetime.now(UTC))),
         f"- Plan: {escape(plan_in_words(plan))}",
     ]
     if plan.doubt:
@@ -201,17 +205,3 @@ def markdown(session: Session, *, redacted: bool = False) -> str:
             for a in plan.anomalies
         ]
     return "\n".join(out) + "\n"
-
-
-def parse_time(value: object) -> datetime | None:
-    """The time that a record wrote, in UTC: ISO 8601, or a number of ms (or s) since 1970; else None."""
-    try:
-        if isinstance(value, str):
-            moment = datetime.fromisoformat(value.strip())
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            moment = datetime.fromtimestamp(value / 1000 if abs(value) > 1e11 else value, UTC)
-        else:
-            return None
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError, OSError):
-        return None

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from triage.playbook import Hint
 from triage.recovery.boundary import Boundary
 from triage.recovery.plan import Owed, Plan
+from triage.recovery.verdict import FAILURE_SENTENCES, REASON_SENTENCES
 
 GLYPHS = {"UNKNOWN": "▲", "NOT STARTED": "●", "WAITING": "◆", "DENIED": "■"}
 STATUS_GLYPHS = {"crashed": "✖", "doubtful": "?", "clean": "✓"}
@@ -41,6 +43,36 @@ def what_next(boundary: Boundary) -> str:
     if boundary.name == "resolution_pending" and boundary.command_id:
         sentence += f" Decision: {boundary.command_id}."
     return sentence
+
+
+def at_the_end(plan: Plan, now: datetime) -> list[str]:
+    """What else is known of where it died, a sentence each, uncleaned: figures, a deadline, the verdict.
+
+    The verdict looks only at the end of the log, so it never stands alone: the owed calls are beside it.
+    """
+    boundary, said = plan.boundary, []
+    figures = [
+        f"round {boundary.round:,}" if boundary.round is not None else "",
+        f"request {boundary.request_id}" if boundary.request_id is not None else "",
+        _tokens(boundary.output_tokens_reserved, "reserved for the answer"),
+        _tokens(boundary.input_tokens_left, "of input left"),
+    ]
+    if any(figures):
+        said.append("At the end: " + ", ".join(figure for figure in figures if figure) + ".")
+    deadline = parse_time(boundary.deadline)
+    if deadline is not None and deadline < now:
+        said.append(f"The deadline {boundary.deadline} has passed: resuming ends at once.")
+    if plan.verdict is not None:
+        diagnostic = plan.verdict.get("diagnostic", {})
+        reason, failure = diagnostic.get("recoveryReason"), str(plan.verdict.get("failureClass"))
+        said.append(f"Run: {reason}. {REASON_SENTENCES.get(reason, '')}".strip())
+        if failure in FAILURE_SENTENCES and failure != "app_restarted":
+            said.append(FAILURE_SENTENCES[failure])
+    return said
+
+
+def _tokens(count: int | None, what: str) -> str:
+    return "" if count is None else f"{counted(count, 'token')} {what}"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -136,3 +168,17 @@ def corrupt_in_the_way(lines: Sequence[int]) -> str:
         f"{what} {shown} can't be read and may have been anything: calls named before are taken as unknown, "
         "and one that nothing else names may be missing here."
     )
+
+
+def parse_time(value: object) -> datetime | None:
+    """The time that a record wrote, in UTC: ISO 8601, or a number of ms (or s) since 1970; else None."""
+    try:
+        if isinstance(value, str):
+            moment = datetime.fromisoformat(value.strip())
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            moment = datetime.fromtimestamp(value / 1000 if abs(value) > 1e11 else value, UTC)
+        else:
+            return None
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -12,9 +12,8 @@ from triage.fleet.cluster import NoFleet
 from triage.fleet.find import candidates
 from triage.fleet.row import NEEDS_REPAIR, Row, worst_first
 from triage.fleet.scan import rows
-from triage.report import parse_time
 from triage.text import clean
-from triage.words import counted, size_in_words
+from triage.words import counted, parse_time, size_in_words
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
