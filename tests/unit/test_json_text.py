@@ -242,7 +242,7 @@ def test_glued_records_are_each_read(between: str) -> None:
     assert read_of(between.join((A, B, C))) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("nuls", ["\0", "\0" * 5000])
+@pytest.mark.parametrize("nuls", ["\0", "\0" * 5000], ids=["one", "many"])
 def test_nul_runs_around_records_are_fragments(nuls: str) -> None:
     assert read_of(f"{nuls}{A}") == [nuls, 1]
     assert read_of(f"{A}{nuls}{B}") == [1, nuls, 2]

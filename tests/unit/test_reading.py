@@ -772,7 +772,11 @@ COMPACT = json.dumps(document(*CRASHED, result("b")), separators=(",", ":")).enc
 PRETTY = json.dumps(document(*CRASHED, result("b")), indent=2).encode() + b"\n"
 
 
-@pytest.mark.parametrize("text", [COMPACT, PRETTY, b"\xef\xbb\xbf" + PRETTY, b"\n " + COMPACT + b"\r\n"])
+@pytest.mark.parametrize(
+    "text",
+    [COMPACT, PRETTY, b"\xef\xbb\xbf" + PRETTY, b"\n " + COMPACT + b"\r\n"],
+    ids=["compact", "pretty", "with a BOM", "among blanks"],
+)
 def test_a_document_is_read_and_planned_like_its_events_one_a_line(text: bytes) -> None:
     journal = read(text)
     assert (journal.one_document, journal.lines) == (True, 5)
@@ -792,7 +796,7 @@ def test_an_append_to_a_document_is_refused_with_the_reason(tmp_path: Path) -> N
     assert open_session(str(path)).plan.refusal is None
 
 
-@pytest.mark.parametrize("text", [COMPACT, PRETTY])
+@pytest.mark.parametrize("text", [COMPACT, PRETTY], ids=["compact", "pretty"])
 def test_every_cut_of_a_document_is_planned_from_the_records_that_are_certainly_whole(text: bytes) -> None:
     begins = [match.start() for match in re.finditer(rb'\{\s*"seq"', text)]
     ends = [start + json.JSONDecoder().raw_decode(text[start:].decode())[1] for start in begins]

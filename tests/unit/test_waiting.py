@@ -254,6 +254,13 @@ def test_every_open_request_of_a_call_is_closed_and_no_decided_one() -> None:
     assert kinds(plan)[:3] == [("approval_decided", "s"), ("input_resolved", "t"), ("tool_result", "a")]
 
 
+def test_a_request_id_is_closed_once_in_however_many_places_it_was_opened() -> None:
+    one_turn = plan_of(turn_start(), names("a", "b"), asks("r", "a"), asks("r", "b"))
+    nested = plan_of(turn_start(), asks("r", "a"), turn_start(), asks("r", "a"))
+    for plan in (one_turn, nested):
+        assert [repair.data["request_id"] for repair in plan.repairs if "request_id" in repair.data] == ["r"]
+
+
 def test_an_open_request_is_closed_whatever_the_risk_of_its_call() -> None:
     plan = plan_of(turn_start(), names("a"), dispatch("a"), asks("r", "a"))
     assert kinds(plan) == [("approval_decided", "r"), ("tool_result", "a"), ("turn_end", None)]
@@ -291,7 +298,7 @@ def test_a_waiting_call_needs_a_person_and_its_words_say_that_the_request_was_de
 # ---- lines that can't be read among them
 
 
-@pytest.mark.parametrize("lost", [b"\0" * 40, b"{torn"])
+@pytest.mark.parametrize("lost", [b"\0" * 40, b"{torn"], ids=["NULs", "torn"])
 def test_neither_w1_nor_w2_holds_past_a_line_that_may_have_been_the_allow(lost: bytes) -> None:
     assert rule(plan_of(turn_start(), names("a"), asks("r", "a"), lost), "a") == 4
     assert rule(plan_of(turn_start(), names("a"), lost, asks("r", "a")), "a") == 4

@@ -214,9 +214,7 @@ class AcceptScreen(View[bool]):
             return
         if findings_for(owed) == (DENY,):
             if finding != "did-not-run":
-                self.say(
-                    "this call waits for a person, it did not run: D denies the request, nothing else fits"
-                )
+                self.say("it waits, it did not run: D denies the request, nothing else fits")
                 return
             finding = DENY
         self.desk.answer(owed, finding)
@@ -278,7 +276,6 @@ class AcceptScreen(View[bool]):
         self.desk.forget()
         if isinstance(session, Session):
             self.desk.renew(session)
-        self.app.clear_notifications()
         self.dismiss(True)
         self.app.push_screen(DoneScreen(self.desk, applied, answers, session))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -12,6 +13,7 @@ from triage.session import Session
 from triage.tui.choice import Choice, ChoiceScreen
 from triage.tui.desk import Clock, Desk, Look, leaving_in_words, utc_clock
 from triage.tui.keybar import run_action
+from triage.tui.rows import Rows
 from triage.tui.theme import DARK, LIGHT, PLAIN, THEMES, theme_of_terminal, wants_no_colour
 from triage.tui.triage_screen import TriageScreen
 from triage.tui.view import View
@@ -42,13 +44,11 @@ class TriageApp(App[str]):
     Screen.-tiny #timeline { dock: none; width: 1fr; margin: 0; }
     Screen.-tiny #header { height: 1; }
     Screen.-tiny KeyBar { display: none; }
+    Screen.-tiny KeyBar.-says { display: block; }
     Screen.-zoomed Rows { display: none; }
     Screen.-zoomed #timeline.-zoom, Screen.-zoomed #owed.-zoom, Screen.-zoomed #evidence.-zoom {
         display: block; dock: none; width: 1fr; height: 1fr; max-height: 100%; margin: 0;
     }
-    ToastRack { margin-bottom: 2; }
-    Toast { padding: 0 1; width: auto; max-width: 90%; }
-    AcceptScreen.-narrow ToastRack { margin-bottom: 3; }
     """
 
     def __init__(self, desk: Desk, theme: str | None = None) -> None:
@@ -62,6 +62,25 @@ class TriageApp(App[str]):
     def get_default_screen(self) -> Screen[None]:
         """The first screen: none is pushed over an empty one, which would be painted first."""
         return TriageScreen(self.desk)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Do what a key is bound to before the next key is looked at.
+
+        Textual hands a key to the widget that has the focus now, so keys typed ahead of a screen that is
+        about to open would be done by the one below it. Letters for a text box go their usual way.
+        """
+        if not isinstance(event, events.Key) or event.is_forwarded or not self._listens():
+            await super().on_event(event)
+            return
+        if isinstance(self.screen, View):
+            self.screen.hush()
+        active = self.screen.active_bindings.get(event.key)
+        if active is not None and active.enabled:
+            await self.run_action(active.binding.action, active.node)
+
+    def _listens(self) -> bool:
+        """Whether keys are commands now, and no letters for a text box."""
+        return self.focused is None or isinstance(self.focused, Rows)
 
     # ---- commands of every screen
 

@@ -1,19 +1,27 @@
-"""The last rows: the keys that matter here, in words. What does not fit is in the help."""
+"""The last rows: the keys that matter here, in words, or for a while what was just done.
+
+What does not fit is in the help. A message takes the place of the keys and never covers anything else.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 from textual import events
 from textual.app import App
 from textual.geometry import Size
+from textual.timer import Timer
 
+from triage.text import clean
 from triage.tui.keys import Command
 from triage.tui.lines import Lines
-from triage.tui.row import Row, Span, width_of
+from triage.tui.row import Row, Span, width_of, wrap
 
 PALETTE: tuple[Span, ...] = (("^p", "key"), (" palette ", "dim"))
+MESSAGE_SECONDS = 8.0
+MESSAGE_ROWS = 3
 DISPENSABLE = ("editor", "copy", "search", "wrap", "app.help")  # left out first, in this order
 
 
@@ -39,12 +47,36 @@ class KeyBar(Lines):
         self._most = most
         self._words = words or dict
         self._places: list[tuple[int, int, int, str]] = []
+        self._message: Span | None = None
+        self._timer: Timer | None = None
+
+    def say(self, text: str, *, bad: bool = False) -> None:
+        """Show a message until the next key, or for some seconds."""
+        if self._timer is not None:
+            self._timer.stop()
+        self._show((clean(text, limit=600), "alarm" if bad else "notice"))
+        self._timer = self.set_timer(MESSAGE_SECONDS, self.hush)
+
+    def hush(self) -> None:
+        """Show the keys again."""
+        if self._message is not None:
+            self._show(None)
+
+    def _show(self, message: Span | None) -> None:
+        height = self.size.height
+        self._message = message
+        self.set_class(message is not None, "-says")
+        self.refresh(layout=len(self._rows(max(1, self.size.width))) != height)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return max(1, len(self._rows(width)))
 
     def _rows(self, width: int) -> list[Row]:
-        """The key bar's rows, with as many commands as fit."""
+        """The message, or as many commands as fit."""
+        if self._message is not None:
+            style = self._message[1]
+            lines = wrap([self._message], max(1, width - 2))
+            return [Row(((" ", style), *line.spans, (" ", style))) for line in islice(lines, MESSAGE_ROWS)]
         shown = list(self._commands)
         for dropped in (None, *DISPENSABLE):
             shown = [command for command in shown if command.action != dropped]

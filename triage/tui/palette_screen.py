@@ -11,6 +11,7 @@ from textual.widgets import Input
 
 from triage.tui.desk import Desk
 from triage.tui.keys import MOVES, Command
+from triage.tui.prompt import typed
 from triage.tui.row import Row, row
 from triage.tui.rows import Fixed, Rows
 from triage.tui.view import View
@@ -72,6 +73,7 @@ class PaletteScreen(View[str]):
         self._rows.move_to(self._rows.cursor + delta)
 
     async def action_open(self) -> None:
+        await typed(self._box)
         self._list(self._box.value)  # letters may be newer than the list
         at = self._rows.cursor
         self.dismiss(self._found[at].action if at < len(self._found) else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -53,6 +54,7 @@ class Prompt(Horizontal):
         """No other pane takes the keys while the question stands."""
 
     async def action_answer(self) -> None:
+        await typed(self.box)
         await self._end(self.box.value)
 
     async def action_leave(self) -> None:
@@ -64,3 +66,10 @@ class Prompt(Horizontal):
         await self.remove()
         if isinstance(view, View):
             view.answered(self.asks, value)
+
+
+async def typed(box: Input) -> None:
+    """Wait until a box has taken every letter that was typed into it before now."""
+    taken = asyncio.Event()
+    box.call_later(taken.set)
+    await taken.wait()

@@ -94,6 +94,8 @@ def _styles(colours: Mapping[str, str]) -> dict[str, Style]:
         "ok": parse(colours["dim"]),
         "field": parse(colours["started"]),
         "match": parse(colours["match"]),
+        "notice": parse(f"bold {colours['text']} on {colours['cursor']}"),
+        "alarm": parse(f"bold {colours['bad']} on {colours['cursor']}"),
         "cursor": parse(f"on {colours['cursor']}"),
         "cursor-away": parse(f"on {colours['cursor']}"),
     }
@@ -116,6 +118,8 @@ _WITHOUT_COLOUR = {
     "ok": "none",
     "field": "none",
     "match": "reverse",
+    "notice": "reverse",
+    "alarm": "bold reverse",
     "cursor": "reverse",
     "cursor-away": "underline",
 }
@@ -127,7 +131,7 @@ STYLES: dict[str, dict[str, Style]] = {
 }
 
 # Styles in which a blank is just a blank: no background, underline or reverse.
-FLAT = frozenset(STYLES[DARK]) - {"match", "cursor", "cursor-away", "bad"}
+FLAT = frozenset(STYLES[DARK]) - {"match", "notice", "alarm", "cursor", "cursor-away", "bad"}
 
 LABEL_STYLES = {"UNKNOWN": "unknown", "NOT STARTED": "started", "WAITING": "waiting", "DENIED": "denied"}
 

@@ -18,6 +18,7 @@ from triage.tui.clipboard import copy
 from triage.tui.desk import Desk
 from triage.tui.editor import editor_command
 from triage.tui.evidence import Evidence, Subject
+from triage.tui.keybar import KeyBar
 from triage.tui.timeline import call_of
 
 if TYPE_CHECKING:
@@ -41,11 +42,14 @@ class View(Screen[Result], Generic[Result]):
         self._copied: tuple[Subject, int] | None = None
 
     def say(self, text: str, *, bad: bool = False) -> None:
-        """A toast. Its text is never read as markup."""
-        self.app.clear_notifications()
-        self.notify(
-            clean(text, limit=400), severity="error" if bad else "information", timeout=5, markup=False
-        )
+        """Tell what was done, or why not, in the place of the key bar."""
+        for bar in self.query(KeyBar):
+            bar.say(text, bad=bad)
+
+    def hush(self) -> None:
+        """A key was pressed: what was told has been read."""
+        for bar in self.query(KeyBar):
+            bar.hush()
 
     async def ask(self, asks: str, label: str, value: str = "") -> None:
         """Put a one-line question at the bottom, ready for the next key; `answered` gets the answer."""

@@ -1,0 +1,115 @@
+"""kill -9 at every system call of an append, as the call is entered and as it returns."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from tests.faults.child import elsewhere
+from tests.faults.converge import SAMPLES, Owing, acks, complete, converge, expect_repaired
+from tests.faults.namespaces import own_processes
+from tests.faults.tracer import Traced, traced
+from triage.session import open_session
+
+Count = Callable[[str, int], None]
+LOGS = ("crashed-dispatched", "no-final-newline", "torn-tail", "same-id-two-open-turns", "waiting")
+MOST_IN_SEARCHES = 400  # stops of one append's searches through /proc that are tried
+
+
+def kill_at_each_stop(owing: Owing, path: Path) -> tuple[int, int, set[bool]]:
+    """Kill an append at one stop after the other.
+
+    Returns how many stops it has and at how many it was killed, and whether the repair was in the log by
+    then: False, True or both.
+    """
+    written = set()
+    path.write_bytes(owing.log)
+    with append(owing, path) as child:
+        total, chosen = stops_to_kill_at(child)
+    for number in chosen:
+        path.write_bytes(owing.log)
+        with append(owing, path) as child:
+            if not all(child.step() for _ in range(number)):
+                break  # the number of stops differs a little from run to run
+            child.kill()
+        try:
+            written.add(expect_all_or_nothing(owing, path))
+        except Exception as error:
+            raise AssertionError(f"killed at stop {number}") from error
+    return total, len(chosen), written
+
+
+def append(owing: Owing, path: Path) -> AbstractContextManager[Traced]:
+    return traced("apply", path, "--operator", "mara", *acks(owing.plan))
+
+
+def stops_to_kill_at(child: Traced) -> tuple[int, list[int]]:
+    """How many stops there are, and which to take: all, but where the search for writers goes through
+    more processes than a namespace of our own would have, only some of its stops, each as good as another.
+    """
+    inside, outside = [], []
+    searching = False
+    for number, stop in enumerate(child.stops(), 1):
+        if stop.name == "openat" and stop.entry:
+            searching = child.opened(stop).startswith("/proc")
+        (inside if searching else outside).append(number)
+    few = inside[:: 1 + len(inside) // MOST_IN_SEARCHES]
+    return len(inside) + len(outside), sorted(outside + few)
+
+
+def expect_all_or_nothing(owing: Owing, path: Path) -> bool:
+    """Nothing was written, and the log is repaired now; or all of it was, and nothing is left to repair."""
+    found = path.read_bytes()
+    if found == owing.log:
+        converge(path, owing)
+        return False
+    assert found.startswith(owing.log)
+    expect_repaired(found[len(owing.log) :], owing.plan)
+    assert open_session(str(path)).plan.repairs == ()
+    return True
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_an_append_that_is_killed_at_any_system_call_has_written_all_or_nothing(
+    name: str, tmp_path: Path, count: Count
+) -> None:
+    owing = Owing.of(str(SAMPLES / f"{name}.jsonl"))
+    killed = elsewhere(kill_at_each_stop, owing, tmp_path / "log.jsonl", prepare=own_processes)
+    total, tried, written = killed()
+    assert written == {False, True}
+    count("entries and returns of the system calls of `triage apply`", total)
+    count("of those, kills of it: one each", tried)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_stop_does_not_fall_between_two_parts_of_a_repair(
+    log: Path, stop: signal.Signals
+) -> None:
+    owing = Owing.of(str(log))
+    with append(owing, log) as child:
+        child.until(child.at("write", log))
+        child.shorten(100)
+        os.kill(child.pid, stop)
+        outcome = child.finish()
+    assert outcome.code in (-stop, 130)
+    if stop == signal.SIGINT:
+        assert "`triage plan` shows whether the repair has landed" in outcome.err
+    assert expect_all_or_nothing(owing, log), "only a part of the repair is in the log"
+
+
+def test_a_kill_between_two_parts_of_a_repair_leaves_a_part_that_the_next_completes(log: Path) -> None:
+    owing = Owing.of(str(log))
+    with append(owing, log) as child:
+        child.until(child.at("write", log))
+        child.shorten(100)
+        child.until(child.at("write", log))
+        child.kill()
+    assert len(log.read_bytes()) == len(owing.log) + 100
+    session = open_session(str(log))
+    assert [repair.type for repair in session.plan.repairs] == [repair.type for repair in owing.plan.repairs]
+    complete(session, owing)
