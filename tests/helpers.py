@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +186,3 @@ def codes(plan: Plan) -> list[str]:
 def kinds(plan: Plan) -> list[tuple[str, str | None]]:
     """The repairs as (type, id of the call or of the request)."""
     return [(r.type, r.data.get("tool_call_id", r.data.get("request_id"))) for r in plan.repairs]
-
-
-def every(condition: Callable[[Owed], bool], plan: Plan) -> bool:
-    return all(condition(entry) for entry in plan.owed)

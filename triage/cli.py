@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -34,17 +35,35 @@ that you confirm."""
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `triage` with `argv` (default: the process's own). Returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _open_what_is_closed()
     try:
         code = _run(arguments)
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # the reader of our output left, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return CLEAN
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            return _crashed(error)
+        _drop_output()
+        return fail(f"the output can't be written: {error.strerror}", UNREADABLE)
     except KeyboardInterrupt:
         return 130
     except Exception as error:
         return _crashed(error)
+
+
+def _open_what_is_closed() -> None:
+    """What goes to an output that the caller closed (`>&-`) goes nowhere."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: list[str]) -> int:
@@ -79,6 +98,8 @@ def _open(arguments: list[str]) -> int:
 
 def _has_terminal() -> bool:
     """Whether a screen can be drawn: Textual itself does not ask."""
+    if os.environ.get("TERM") == "dumb":  # it has no cursor to be moved
+        return False
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 

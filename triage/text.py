@@ -36,6 +36,16 @@ def clean_lines(text: str) -> list[str]:
     return [clean(line) for line in text.replace("\r\n", "\n").split("\n")]
 
 
+def escape_json(text: str) -> str:
+    """JSON text with an escape for every character that `clean` makes visible; it says the same."""
+    return _SUSPECT.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    units = match.group().encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
 def _visible(match: re.Match[str]) -> str:
     char = match.group()
     return _NAMES.get(char) or f"<U+{ord(char):04X}>"

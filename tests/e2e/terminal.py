@@ -22,7 +22,7 @@ import pexpect
 import pyte
 
 COMMAND = os.path.join(sysconfig.get_path("scripts"), "triage")
-PATIENCE = 14.0  # seconds until a wait fails; a busy machine may need some of them
+PATIENCE = 30.0  # seconds until a wait fails; a busy machine may need some of them
 QUIET = 0.02  # seconds without a byte after which a condition that holds is taken to stay so
 
 KEYS = {
@@ -147,9 +147,10 @@ class Terminal:
         return " ".join(re.sub(r"[│╭╮╰╯─]+", " ", self.text).split())
 
     @property
-    def toast(self) -> str:
-        """The message in the corner, in one line; "" where there is none."""
-        return " ".join(line.partition("▌")[2].rstrip("│╯─ ").strip() for line in self.lines if "▌" in line)
+    def told(self) -> str:
+        """What stands below the last frame, in one line: the keys, or a message in their place."""
+        below = max((row for row, line in enumerate(self.lines) if "╯" in line), default=-1) + 1
+        return " ".join(" ".join(self.lines[below:]).split())
 
     @property
     def marked(self) -> str:
@@ -164,7 +165,7 @@ class Terminal:
         return "".join(token for token in words if not token.startswith("\x1b")).replace("\r\n", "\n")
 
     def shows(self, text: str) -> bool:
-        return text in self.text or text in self.words or text in self.toast
+        return text in self.text or text in self.words or text in self.told
 
     def row_of(self, text: str) -> int:
         """The first row that holds a text."""

@@ -18,7 +18,7 @@ LOCKED = "append is locked: "
 def refused(screen: Terminal) -> None:
     """Press A, and see it refused."""
     screen.press("A")
-    screen.wait_until(lambda: LOCKED in screen.toast, "the refusal")
+    screen.wait_until(lambda: LOCKED in screen.told, "the refusal")
 
 
 def test_an_append_with_an_answer_missing_changes_no_byte(

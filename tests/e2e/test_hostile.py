@@ -34,7 +34,7 @@ def watched(screen: Terminal, status: str = "✖ CRASHED") -> None:
                 assert line.startswith(f" {status}"), f"the header lies\n{screen.text}"
             if line.startswith("│"):
                 right = screen.cell(screen.width - 1, row)
-                assert right in "│╮╯▌ ", f"row {row} is out of its frame\n{screen.text}"
+                assert right in "│╮╯ ", f"row {row} is out of its frame\n{screen.text}"
 
     screen.each_frame = look
 
@@ -90,7 +90,7 @@ def test_nothing_of_a_hostile_log_reaches_the_terminal_from_any_screen(
     watched(screen)
     assert screen.lines[0].startswith(" ✖ CRASHED  the turn of line 19")
 
-    for line in (1, 5, 8, 10, 11, 14, 16, 18, 19, 20, 23, 24, 27):
+    for line in (8, 10, 11, 14, 16, 19, 23, 24) if size == (120, 40) else (8, 10, 16, 24):
         to_line(screen, line)  # the timeline, and the evidence beside it
         screen.press("enter")
         screen.wait_for(f"evidence line {line}")
@@ -248,9 +248,9 @@ def test_clicks_on_what_looks_like_markup_run_nothing(sample: Sample, start: Sta
     assert log.read_bytes() == before
 
 
-@pytest.mark.parametrize("pasted", ["a \x1b[31mb", "a \x9b2Jb", "a \u202eb", "a\u200b b", "a \x07\x00b"])
-def test_what_is_pasted_into_a_question_is_shown_cleaned(pasted: str, sample: Sample, start: Start) -> None:
+def test_what_is_pasted_into_a_question_is_shown_cleaned(sample: Sample, start: Start) -> None:
     """Text of the log comes back through the clipboard: `y`, then a paste into a search or a note."""
+    pasted = "a \x1b[31mb \x9b2Jc \u202ed \u200be \x07f"
     screen = start(sample("crashed-dispatched.jsonl"), size=(80, 24))
     screen.press("/")
     screen.wait_for("search")
@@ -280,6 +280,8 @@ def test_a_click_on_a_word_of_the_key_bar_does_what_its_key_does(sample: Sample,
     screen.click(screen.lines[row].index("Append (locked)"), row)
     screen.wait_for("append is locked: ")
     screen.wait_for("0 of 2 answered")
+    screen.press("n")  # the next key takes the message away
+    screen.wait_for("esc Back")
     row = screen.row_of("esc Back")
     screen.click(screen.lines[row].index("Back"), row)
     screen.wait_for("[1] timeline")

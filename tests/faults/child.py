@@ -92,6 +92,8 @@ def fork(function: Callable[[], int], name: str = "") -> Child:
         return Child(pid, out, err)
     code = 99
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores them
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         os.dup2(out.fileno(), 1)
         os.dup2(err.fileno(), 2)
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115

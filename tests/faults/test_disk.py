@@ -304,8 +304,8 @@ def untruth(outcome: Outcome, text: bytes, owing: Owing) -> str:
     changed = text != owing.log
     if not text.startswith(owing.log):
         return "bytes were lost"
-    if outcome.code not in (0, 3, 4):
-        return "it ended with an odd code"
+    if outcome.code not in (0, 3, 4) or "a fault in triage itself" in said:
+        return "an error of the disk is no fault of triage"
     if outcome.code == 0 and not changed:
         return "a success that wrote nothing"
     if changed and ("othing was written" in said or "not changed" in said):

@@ -162,6 +162,17 @@ def test_a_log_that_is_cut_right_after_the_write_is_no_success(log: Path, owing:
     complete(open_session(str(log)), owing)
 
 
+def test_a_log_that_owes_again_right_after_the_append_is_no_success(log: Path, owing: Owing) -> None:
+    with traced("apply", log, "--json", *acks(owing.plan)) as child:
+        child.until(child.at("fsync", log))
+        child.until(lambda stop: stop.entry and stop.name == "openat" and child.opened(stop) == str(log))
+        with log.open("ab") as agent:
+            agent.write(b'{"seq":94,"type":"turn_start","data":{"turn":5}}\n')
+        outcome = child.finish()
+    assert outcome.code == 4 and json.loads(outcome.out)["code"] == "read_back"
+    assert "still owes something after the append: open it again" in outcome.err
+
+
 def test_what_is_appended_through_a_symlink_lands_in_the_file_that_it_names(log: Path, owing: Owing) -> None:
     link = log.with_name("link.jsonl")
     link.symlink_to(log.name)

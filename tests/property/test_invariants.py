@@ -41,9 +41,10 @@ from triage.log.events import Event
 from triage.log.formats.native import RECORDS
 from triage.log.source import Unreadable
 from triage.recovery.acknowledge import Answer, findings_for
+from triage.recovery.board import KEPT_PER_CODE
 from triage.recovery.plan import Owed, Plan, make_plan
 from triage.recovery.rules import NOT_STARTED, OUTCOME_UNKNOWN
-from triage.recovery.scan import KEPT_PER_CODE, Scan
+from triage.recovery.scan import Scan
 from triage.session import open_session
 
 Line = Mapping[str, Any] | bytes
@@ -143,7 +144,7 @@ def test_every_risk_is_proven_by_lines_of_the_log(events: list[Line]) -> None:
 # ---- the plan
 
 
-@settings(max_examples=600)
+@settings(max_examples=400)
 @given(any_logs, st.booleans())
 def test_planning_a_repaired_log_gives_an_empty_plan(events: list[Line], newline: bool) -> None:
     text = b"\n".join(lines_of(events)) + (b"\n" if newline and events else b"")
@@ -286,7 +287,7 @@ def first_seen_dispatched(line: Line, id: str) -> bool:
     )
 
 
-@settings(max_examples=1000)
+@settings(max_examples=700)
 @given(
     st.sampled_from([[], [turn_start()], [turn_start(), step_start(), names("a", "b")]]),
     st.lists(st.sampled_from(PLAIN), min_size=2, max_size=16),
@@ -392,7 +393,7 @@ any_bytes = st.one_of(st.binary(max_size=200), glued, st.tuples(glued, st.binary
 ZSTD = b"\x28\xb5\x2f\xfd"  # what begins so is unpacked, and has other lines than its bytes
 
 
-@settings(max_examples=1500)
+@settings(max_examples=900)
 @given(any_bytes.filter(lambda text: not text.startswith(ZSTD)))
 @example(b'{"seq":1,"type":["user_message"],"da')
 @example(b'{"events":[{"type":"turn_start"}')

@@ -53,6 +53,7 @@ WRITERS = {
     "triage/cli.py": "the null device, in place of an output that nobody reads",
     "triage/draft.py": "drafts in the state folder",
     "triage/export.py": "exports, new files only",
+    "triage/failure_store.py": "the database of `triage errors`, made before SQLite opens it",
     "triage/log/append.py": "the log",
     "triage/log/writers.py": "nothing: it reads with which flags others hold a log",
     "triage/trouble.py": "traces in the state folder",

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.events import Key
 
-from tests.tui.demo import app_on, crashed, drive, settle, write
+from tests.tui.demo import NAME, app_on, crashed, drive, settle, write
 from triage.export import write_new
+from triage.log.source import Unreadable
 from triage.session import open_session
 from triage.tui import app as apps
 from triage.tui.theme import DARK, LIGHT, PLAIN, theme_of_terminal
@@ -98,5 +100,35 @@ def test_an_export_never_overwrites_and_its_name_is_tame(tmp_path: Path) -> None
 def test_what_the_first_screen_does_not_need_is_not_imported_for_it() -> None:
     code = "import sys, triage.tui.app; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    unwanted = ("accept_screen", "help_screen", "palette_screen", "prompt", "_input", "platformdirs")
+    unwanted = ("accept_screen", "done_screen", "help_screen", "palette_screen", "prompt", "tui.out")
     assert not [name for name in done.stdout.split() if name.endswith(unwanted)]
+
+
+def test_a_log_can_be_read_behind_a_first_screen(tmp_path: Path) -> None:
+    write(tmp_path, crashed())
+    app = apps.make_app(NAME, theme=DARK)
+    assert "CRASHED" in drive(app, ["~", "~"])
+
+
+def test_a_path_that_cannot_be_read_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apps.TriageApp, "run", lambda self: apps.App.run(self, headless=True))
+    with pytest.raises(Unreadable, match=r"missing\.jsonl"):
+        apps.run(str(tmp_path / "missing.jsonl"))
+
+
+def test_leaving_does_not_wait_for_a_log_that_is_still_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, crashed())
+    stopped = threading.Event()
+
+    def slow(path: str, progress: Any) -> Any:
+        try:
+            while True:
+                progress(1, 2)
+        finally:
+            stopped.set()
+
+    monkeypatch.setattr("triage.tui.watch.open_session", slow)
+    drive(apps.make_app(NAME, theme=DARK), ["q"])
+    assert stopped.wait(10)

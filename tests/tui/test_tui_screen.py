@@ -70,7 +70,7 @@ def test_moving_and_folding(tmp_path: Path) -> None:
     assert row_after(path, "g") == key(1)
     assert row_after(path, "G") == key(31)
     assert row_after(path, "g", "j", "l", "j", "j", "l", "j") == key(5)
-    assert row_after(path, "g", "j", "l", "j", "j", "l", "j", "h", "h") == key(2)
+    assert row_after(path, "g", "j", "l", "j", "j", "l", "j", "h", "h", "h") == key(2)
 
 
 def test_a_line_can_be_gone_to_wherever_it_is_folded_away(tmp_path: Path) -> None:
@@ -339,3 +339,31 @@ def test_the_session_is_never_changed_by_looking(tmp_path: Path) -> None:
     drive(app_on(path), ["n", "enter", "escape", "f", "slash", "x", "enter", "~", "a", "v", "escape", "R"])
     assert before == ((tmp_path / NAME).read_bytes(), (tmp_path / NAME).stat().st_mtime_ns)
     assert open_session(path).plan.status == "crashed"
+
+
+def test_sizes_that_follow_each_other_fast_come_to_rest(tmp_path: Path) -> None:
+    """Two sizes under way at once once chased each other for ever."""
+    app = app_on(write(tmp_path, crashed()))
+    heard: list[object] = []
+
+    async def steps(pilot: Any) -> None:
+        from textual.events import Resize
+        from textual.geometry import Size
+
+        original = type(app.screen).on_resize
+        type(app.screen).on_resize = lambda self, event: heard.append(event.size) or original(self, event)
+        try:
+            for width in (100, 90, 100, 90, 120):
+                size = Size(width, 30)
+                app.screen.post_message(Resize(size, size, size))
+                app.post_message(Resize(size, size, size))
+            for _ in range(20):
+                await pilot.pause()
+            before = len(heard)
+            for _ in range(20):
+                await pilot.pause()
+            assert len(heard) == before
+        finally:
+            type(app.screen).on_resize = original
+
+    drive(app, steps)

@@ -126,9 +126,7 @@ def test_a_tool_result_in_error_is_a_failure_named_by_its_error(kind):
 
 @pytest.mark.parametrize("error", [None, "", " \n", {"code": 3}])
 def test_a_tool_result_without_a_readable_error_is_named_by_its_content(error):
-    assert classify("tool.result", tool(status="error", error=error, content="bad")) == failure(
-        "bad"
-    )
+    assert classify("tool.result", tool(status="error", error=error, content="bad")) == failure("bad")
 
 
 def test_a_failed_tool_result_without_text_is_called_tool_error():
@@ -355,9 +353,7 @@ def test_an_execution_is_named_by_a_string_or_by_an_integer_as_its_text(value, n
         ({}, None, "today"),
     ],
 )
-def test_the_revision_of_today_is_stamped_only_on_events_that_name_no_execution(
-    payload, started, revision
-):
+def test_the_revision_of_today_is_stamped_only_on_events_that_name_no_execution(payload, started, revision):
     assert revision_of(payload, started, "today") == revision
 
 
@@ -376,7 +372,5 @@ def test_without_a_default_an_unknown_revision_is_unresolved():
         ({"workspace": None}, None, "/logs"),
     ],
 )
-def test_the_workspace_is_the_payloads_else_the_executions_else_the_logs_folder(
-    payload, started, workspace
-):
+def test_the_workspace_is_the_payloads_else_the_executions_else_the_logs_folder(payload, started, workspace):
     assert workspace_of(payload, started, "/logs") == workspace

@@ -10,7 +10,7 @@ import argparse
 import sys
 from typing import Any
 
-from triage.text import clean
+from triage.text import clean, escape_json
 
 CLEAN, PLANNED, USAGE, UNREADABLE, REFUSED = 0, 1, 2, 3, 4
 
@@ -53,10 +53,10 @@ def show(text: str) -> None:
 
 
 def show_json(row: dict[str, Any]) -> None:
-    """Print one row as JSON on a line of its own."""
+    """Print one row as JSON on a line of its own; a terminal that it lands on is safe from it."""
     from triage.log.json_text import dumps
 
-    show(dumps(row))
+    show(escape_json(dumps(row)))
 
 
 def note(says: str) -> None:

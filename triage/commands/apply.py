@@ -63,6 +63,8 @@ def apply(path: str, acks: Sequence[str], *, operator: str, plan_file: str | Non
         session = open_session(path)
     except Unreadable as error:
         return fail(str(error), UNREADABLE)
+    except OSError as error:
+        return fail(f"{path} can't be read: {error.strerror}", UNREADABLE)
     try:
         if planned is not None and planned[0] != session.journal.base:
             return _other_base(session, *planned, json=json)
@@ -82,6 +84,8 @@ def apply(path: str, acks: Sequence[str], *, operator: str, plan_file: str | Non
         return _refuse(path, error.refusal, json)
     except Unreadable as error:
         return fail(str(error), UNREADABLE)
+    except OSError as error:  # before anything was written: what comes after it is Refused
+        return fail(f"{path} can't be read: {error.strerror}. Nothing was written", UNREADABLE)
     if warns:
         note(f"{path}: {warns}")
     _forget_drafts(session)

@@ -11,6 +11,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from triage.log.decoder import BaseDecoder
@@ -69,9 +70,10 @@ def all_writers() -> dict[tuple[int, int], Holder]:
     found: dict[tuple[int, int], Holder] = {}
     if sys.platform != "linux":
         return found
-    for pid in _others():
-        for file in _written_files(pid):
-            found.setdefault(file, _holder(int(pid), "writes"))
+    with suppress(OSError):
+        for pid in _others():
+            for file in _written_files(pid):
+                found.setdefault(file, _holder(int(pid), "writes"))
     return found
 
 
@@ -100,7 +102,14 @@ def written_lately(status: os.stat_result, now: float | None = None) -> bool:
 def _on_linux(status: os.stat_result) -> Writers:
     found: dict[int, str] = {}
     hidden, unchecked = 0, []
-    for pid in _others():
+    try:
+        pids = _others()
+        if not os.path.exists("/proc/1"):  # it shows this user's own alone
+            unchecked.append("processes of other users are hidden here and could not be checked")
+    except OSError:
+        pids = []
+        unchecked.append("other processes could not be checked")
+    for pid in pids:
         try:
             how = _has_in_hand(pid, status)
         except (FileNotFoundError, ProcessLookupError):
@@ -119,18 +128,16 @@ def _on_linux(status: os.stat_result) -> Writers:
     if hidden:
         who = "a process of another user" if hidden == 1 else f"{hidden} processes of other users"
         unchecked.append(f"{who} could not be checked")
-    if not os.path.exists("/proc/1"):  # not mounted, or mounted so that it shows nobody else
-        unchecked.append("processes of other users are hidden here and could not be checked")
     return Writers(tuple(_holder(pid, found[pid]) for pid in sorted(found)), "; ".join(unchecked))
 
 
 def _others() -> list[str]:
-    """The other processes, by /proc. Which one we are is asked there too: its numbers may not be ours."""
-    own = _own_pid()
-    try:
-        return [name for name in os.listdir("/proc") if name.isdigit() and int(name) != own]
-    except FileNotFoundError:
-        return []
+    """The other processes, by /proc, whose numbers may not be ours: asked there too. Raises OSError."""
+    pids = [name for name in os.listdir("/proc") if name.isdigit()]
+    if not pids:  # not even we: it is not mounted
+        raise FileNotFoundError
+    own = str(_own_pid())
+    return [pid for pid in pids if pid != own]
 
 
 def _own_pid() -> int:

@@ -91,6 +91,8 @@ class AcceptRows(Fixed):
         box: Span = (f"{BOXES[answer.finding if answer else '']:<6} ", "key" if answer else "head")
         self._add(Row((box, *_call(owed, style)), ((f"rule {owed.rule}", "dim"),)))
         self._add(*wrap([(INDENT, "text"), (clean(owed.why), "dim")], width, len(INDENT)))
+        for says in desk.hints(owed):
+            self._add(*wrap([(INDENT, "text"), (clean(says), "text")], width, len(INDENT)))
         if answer is not None:
             by = " ".join(part for part in (answer.operator, moment(answer.at, desk.clock())) if part)
             who = f" ({clean(by, limit=60)})" if by else ""

@@ -70,7 +70,7 @@ class AcceptScreen(View[bool]):
 
     def compose(self) -> ComposeResult:
         yield self._rows
-        yield KeyBar(ANSWERS, self._locked, most=2)
+        yield KeyBar(ANSWERS, self._locked, most=2, words=self._words)
 
     def on_mount(self) -> None:
         self.set_focus(self._rows)
@@ -93,8 +93,8 @@ class AcceptScreen(View[bool]):
         self._seen = [event.says]
         self._fill(None)
 
-    def on_resize(self) -> None:
-        self.call_after_refresh(self._fill, None)
+    def resized(self) -> None:
+        self._fill(None)
 
     # ---- what is shown
 
@@ -134,13 +134,14 @@ class AcceptScreen(View[bool]):
                 **{f"answer('{finding}')": "" for finding in ("ran", "did-not-run", "could-not-tell")},
             }
         if findings_for(owed) == (DENY,):
-            return {
-                **locked,
-                "answer('ran')": "",
-                "answer('could-not-tell')": "",
-                "answer('did-not-run')": "deny",
-            }
+            return {**locked, "answer('ran')": "", "answer('could-not-tell')": ""}
         return locked
+
+    def _words(self) -> dict[str, str]:
+        """A waiting call takes one finding only, and its key says which."""
+        owed = self._owed
+        waits = owed is not None and findings_for(owed) == (DENY,)
+        return {"answer('did-not-run')": "Deny"} if waits else {}
 
     def _why_locked(self) -> str:
         """Why A does nothing now, or ""."""
@@ -286,7 +287,7 @@ class AcceptScreen(View[bool]):
             before = len(self.desk.answers)
             lost = self.desk.renew(session)
             self._renewed = True
-            self._writer = Evidence(Calls(session), self.desk.clock())
+            self._writer = Evidence(Calls(session), self.desk.clock(), self.desk.hints)
             self.desk.keep()
             changed = "; the other entries changed" if lost else ""
             kept = f"{before - lost} of {counted(before, 'answer')} kept{changed}"
@@ -299,6 +300,8 @@ class AcceptScreen(View[bool]):
             self._notice.append((f"The log can't be read any more: {session}", "bad"))
         elif isinstance(error, Refused) and error.refusal.retryable:
             self._notice.append(("A tries again.", "unknown"))
+        self._seen = []
+        self.run_worker(self._look, thread=True, group="activity", exit_on_error=False)
         self._fill(self._first())
         self._rows.show(self._rows.source, top=0)
 

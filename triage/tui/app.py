@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from triage.log.source import Unreadable
 from triage.session import Session
 from triage.tui.choice import Choice, ChoiceScreen
 from triage.tui.desk import Clock, Desk, Look, leaving_in_words, utc_clock
@@ -18,6 +20,9 @@ from triage.tui.theme import DARK, LIGHT, PLAIN, THEMES, theme_of_terminal, want
 from triage.tui.triage_screen import TriageScreen
 from triage.tui.view import View
 from triage.words import counted
+
+if TYPE_CHECKING:
+    from triage.tui.opening_screen import Opened
 
 
 class TriageApp(App[str]):
@@ -34,7 +39,7 @@ class TriageApp(App[str]):
     CSS = """
     Screen { background: $background; color: $foreground; layout: vertical; }
     #header { height: 2; dock: top; }
-    #owed { height: auto; max-height: 50%; }
+    #owed { height: auto; max-height: 35%; }
     Screen.-wide #timeline { dock: left; width: 60%; height: 100%; margin: 2 0 1 0; }
     Screen.-narrow #owed { max-height: 9; }
     Screen.-narrow #evidence { display: none; }
@@ -51,17 +56,42 @@ class TriageApp(App[str]):
     }
     """
 
-    def __init__(self, desk: Desk, theme: str | None = None) -> None:
+    def __init__(
+        self, source: Session | str, make_desk: Callable[[Session], Desk], theme: str | None
+    ) -> None:
+        """`source` is a session, or the path of a log that is read behind a first screen."""
         super().__init__(ansi_color=True if wants_no_colour() and theme in (None, PLAIN) else None)
         for known in THEMES:
             self.register_theme(known)
         self.theme = theme or theme_of_terminal()
         self.animation_level = "none"
-        self.desk = desk
+        self._make_desk = make_desk
+        self._source = source
+        self._desk = make_desk(source) if isinstance(source, Session) else None
+        self.unreadable: Unreadable | None = None
+
+    @property
+    def desk(self) -> Desk:
+        """The operator's desk, once the log was read."""
+        assert self._desk is not None, "the log was not read yet"
+        return self._desk
 
     def get_default_screen(self) -> Screen[None]:
         """The first screen: none is pushed over an empty one, which would be painted first."""
-        return TriageScreen(self.desk)
+        if isinstance(self._source, Session):
+            return TriageScreen(self.desk)
+        from triage.tui.opening_screen import OpeningScreen
+
+        return OpeningScreen(self._source)
+
+    def on_opened(self, event: Opened) -> None:
+        """The log was read, or can't be: then `run` raises why."""
+        if isinstance(event.session, Session):
+            self._desk = self._make_desk(event.session)
+            self.push_screen(TriageScreen(self.desk))
+        else:
+            self.unreadable = event.session
+            self.exit("")
 
     async def on_event(self, event: events.Event) -> None:
         """Do what a key is bound to before the next key is looked at.
@@ -108,6 +138,10 @@ class TriageApp(App[str]):
 
     async def action_leave(self) -> None:
         """Quit; where answers would be lost, ask once."""
+        if self._desk is None:
+            self.workers.cancel_all()
+            self.exit("")
+            return
         if not self.desk.answers or (self.desk.kept and self.desk.asked_to_leave):
             self.exit(self.desk.said)
             return
@@ -140,7 +174,7 @@ class TriageApp(App[str]):
 
 
 def make_app(
-    session: Session,
+    source: Session | str,
     *,
     read_only: bool = False,
     operator: str = "",
@@ -149,15 +183,20 @@ def make_app(
     redact: bool = False,
     look: Look = Session.activity,
 ) -> TriageApp:
-    """The app for one session. `clock` gives the time now in UTC; `theme` is one of `triage.tui.theme`.
+    """The app for one session, or for the log at a path. `clock` gives the time now in UTC.
 
-    `redact` takes secrets out of summaries and exports; `look` says whether the log is in use.
+    `theme` is one of `triage.tui.theme`; `redact` takes secrets out of summaries and exports; `look` says
+    whether the log is in use.
     """
-    return TriageApp(Desk(session, read_only, operator, clock, redact, look), theme)
+
+    def desk(session: Session) -> Desk:
+        return Desk(session, read_only, operator, clock, redact, look)
+
+    return TriageApp(source, desk, theme)
 
 
 def run(
-    session: Session,
+    source: Session | str,
     *,
     read_only: bool = False,
     operator: str = "",
@@ -166,10 +205,13 @@ def run(
 ) -> str:
     """Open the screen and stay until it is left. Returns the line for stdout: what was appended, or "".
 
-    Raises whatever failed in the screen, after the terminal was put back in order; nothing was printed.
+    `source` is a session, or a path: then the log is read behind a first screen that says how far it is.
+    Raises Unreadable for such a path, and whatever failed in the screen, after the terminal was put back in
+    order; nothing was printed.
     """
-    app = make_app(session, read_only=read_only, operator=operator, theme=theme, redact=redact)
+    app = make_app(source, read_only=read_only, operator=operator, theme=theme, redact=redact)
     said = app.run()
-    if app.error is not None:
-        raise app.error
+    failed = app.error or app.unreadable
+    if failed is not None:
+        raise failed
     return said or ""

@@ -30,6 +30,7 @@ from triage.session import Session
 NEAR_LINES = 2000  # lines around a call in which its dispatch and result are looked for
 NEAR_READ = 400  # lines that are read for that
 NEAR_BYTES = 4 << 20  # bytes that are read for that
+KEPT_LINE = 1 << 15  # bytes of a line whose events are kept
 LARGE_LINE = 1 << 20  # bytes of a line that is not read just to draw its row
 # Lines that may name calls. In some formats a message also opens or closes a turn or a step.
 NAMING = tuple(
@@ -68,7 +69,7 @@ class Calls:
         self._owed: dict[str, list[Owed]] = {}
         for owed in plan.owed:
             self._owed.setdefault(owed.tool_call_id, []).append(owed)
-        self.events = lru_cache(maxsize=512)(self._events)
+        self._kept = lru_cache(maxsize=512)(self._read)
 
     def size(self, line: int) -> int:
         """The bytes of a line; in a one-document log, where they aren't known, 0."""
@@ -77,7 +78,11 @@ class Calls:
         offsets = self.journal.offsets
         return int(offsets[line] - offsets[line - 1])
 
-    def _events(self, line: int) -> tuple[Event, ...]:
+    def events(self, line: int) -> tuple[Event, ...]:
+        """The events of a line; those of short lines are kept for the next look."""
+        return self._kept(line) if self.size(line) <= KEPT_LINE else self._read(line)
+
+    def _read(self, line: int) -> tuple[Event, ...]:
         try:
             return tuple(self.journal.events(line))
         except Unreadable:  # the file was cut or has gone: the header says so

@@ -8,6 +8,7 @@ import subprocess
 from textual.app import App
 
 TMUX_SECONDS = 2.0
+MOST_BYTES = 1 << 20  # of a text that is copied at all: all of it goes through the terminal
 TERMINAL_BYTES = 74_000  # many terminals drop a longer OSC 52 without a word
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from triage import draft
+from triage.playbook import BadPlaybook
 from triage.recovery.acknowledge import Answer, BadAnswer, check_answer, keep_valid, missing
 from triage.recovery.plan import Owed, Plan
 from triage.session import Activity, Session
 from triage.tui.times import moment
-from triage.words import counted
+from triage.words import counted, hint_in_words
 
 Clock = Callable[[], datetime]
 Look = Callable[[Session], Activity]
@@ -38,6 +39,7 @@ class Desk:
     kept: bool = False  # whether the answers outlive the screen
     asked_to_leave: bool = False  # since the last answer
     drafted: str = ""  # whose answers were taken over
+    _hints: dict[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def plan(self) -> Plan:
@@ -63,6 +65,17 @@ class Desk:
         self.notes[owed.key] = note
         if owed.key in self.answers:
             self.answer(owed, self.answers[owed.key].finding)
+
+    def hints(self, owed: Owed) -> Sequence[str]:
+        """What the playbook says of an owed call, uncleaned; what is wrong with the playbook, if anything."""
+        if owed.key not in self._hints:
+            try:
+                hint = self.session.hint(owed)
+            except BadPlaybook as error:
+                self._hints[owed.key] = [str(error)]
+            else:
+                self._hints[owed.key] = [] if hint is None else hint_in_words(hint)
+        return self._hints[owed.key]
 
     # ---- drafts: answers that outlive the screen, for the next person
 
@@ -114,6 +127,7 @@ class Desk:
         notes = {key: Answer("", note) for key, note in self.notes.items()}
         self.notes = {k: a.note for k, a in keep_valid(notes, self.plan.owed, session.plan.owed).items()}
         self.session = session
+        self._hints = {}
         return lost
 
 

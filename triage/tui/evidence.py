@@ -5,7 +5,7 @@ Made of what the plan and the log say; nothing here judges.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -17,7 +17,7 @@ from triage.log.source import Unreadable
 from triage.recovery.plan import Left, Owed
 from triage.recovery.rules import Asked
 from triage.text import clean
-from triage.tui.calls import Calls, Named
+from triage.tui.calls import LARGE_LINE, Calls, Named
 from triage.tui.fields import fields, pieces, read_json
 from triage.tui.paper import Line, Paper
 from triage.tui.row import Span
@@ -25,12 +25,13 @@ from triage.tui.short import arguments_in_short, content_in_short
 from triage.tui.theme import LABEL_STYLES
 from triage.tui.timeline import call_of, line_of
 from triage.tui.times import ago, moment, span
-from triage.words import RISKS, owed_row, size_in_words
+from triage.words import RISKS, at_the_end, headline, owed_row, size_in_words, what_next
 
 PANE_ROWS = 300  # rows of evidence in the pane; the page has all of them
 PANE_TEXT = 400  # characters of one text in the pane; the page has all of them
 PANE_ARGUMENTS = 12  # lines of arguments in the pane; the page has all of them
 PANE_RECORD = 1 << 20  # bytes of a record that is read as fields in the pane
+WHOLE_RECORD = 8 << 20  # bytes of a record that is read as fields on the page; a larger one is shown raw
 PANE_RAW = 4000  # bytes of a larger one that are shown there
 
 
@@ -49,8 +50,9 @@ class Subject:
 class Evidence:
     """Writes the evidence of any row of one session."""
 
-    def __init__(self, calls: Calls, now: datetime) -> None:
+    def __init__(self, calls: Calls, now: datetime, hints: Callable[[Owed], Sequence[str]]) -> None:
         self.calls = calls
+        self.hints = hints
         self.journal = calls.journal
         self.session = calls.session
         self._now = now
@@ -64,7 +66,7 @@ class Evidence:
             named = self.calls.named(line)
             call = named[number - 1] if number <= len(named) else None
             return Subject(row, self.calls.owed_at(line, call.id) if call else None)
-        if self.journal.codes[line - 1] == CODES[TOOL_CALL]:
+        if self.journal.codes[line - 1] == CODES[TOOL_CALL] and self.calls.size(line) <= LARGE_LINE:
             for event in self.calls.events(line):
                 id = event.data.get("tool_call_id", event.data.get("id"))
                 owed = self.calls.owed_at(line, str(id))
@@ -120,6 +122,10 @@ class Evidence:
         yield _line((RISKS[owed.label], "text"))
         yield from _heading("arguments")
         yield from _at_most(self._arguments(owed.arguments, limit), PANE_ARGUMENTS if limit else None)
+        hints = self.hints(owed)
+        if hints:
+            yield from _heading("playbook (shown, never run)")
+            yield from (_line((clean(says), "text"), hang=7) for says in hints)
         yield from _heading("rules, in the order they were asked")
         yield from (_rule(asked) for asked in owed.trace if asked.asked)
         unasked = [str(asked.rule) for asked in owed.trace if not asked.asked]
@@ -145,9 +151,8 @@ class Evidence:
         for what, line in dict(times).items():
             time = owed.time if line == owed.line else self._time(line)
             before = span(time, end)
-            says = f"{moment(time, self._now) or 'no time recorded'}" + (
-                f", {before} before the end" if before else ""
-            )
+            before = "at the very end" if before == "0ms" else f"{before} before the end" if before else ""
+            says = ", ".join(part for part in (moment(time, self._now) or "no time recorded", before) if part)
             yield _line((f"{what:<12} ", "field"), (says, "text"), (f"  line {line:,}", "dim"), hang=13)
         past = ago(end, self._now)
         says = (moment(end, self._now) or "no time recorded") + (f", {past}" if past else "")
@@ -189,8 +194,10 @@ class Evidence:
             yield _line((clean(str(error)), "bad"))
             return
         try:
-            value = read_json(raw)
+            value = read_json(raw) if len(raw) <= WHOLE_RECORD else None
         except ValueError:
+            value = None
+        if value is None:
             yield from _raw_lines(raw)
             return
         total = 0
@@ -242,12 +249,22 @@ class Evidence:
         yield _line(("○ LEFT  ", "started"), (clean(left.why), "text"), hang=2)
 
     def _end(self) -> Iterator[Line]:
-        yield _line(("end of log", "head"))
+        """The end of the log: where it died, what may happen next, and what the log says of its session."""
+        plan, boundary = self.session.plan, self.session.plan.boundary
+        yield _line((clean(headline(plan)), "head"), hang=2)
+        yield _line((clean(what_next(boundary)), "text"))
+        yield from (_line((clean(says), "text")) for says in at_the_end(plan, self._now))
+        yield _line()
+        known = {"died in": boundary.name, "proven by": f"line {boundary.line:,}" if boundary.line else ""}
         last = self.session.last_time
-        past = ago(last, self._now)
-        if last is not None:
-            yield _line((f"last record {moment(last, self._now)}" + (f", {past}" if past else ""), "text"))
-        yield _line((f"{self.journal.lines:,} lines, {self.journal.size:,} bytes", "text"))
+        known["last record"] = ", ".join(
+            part for part in (moment(last, self._now), ago(last, self._now)) if part
+        )
+        known["size"] = f"{self.journal.lines:,} lines, {self.journal.size:,} bytes"
+        known |= self.journal.decoder.facts()
+        for name, value in known.items():
+            if value:
+                yield _line((f"{clean(name, limit=20):<12} ", "field"), (clean(str(value)), "text"), hang=13)
 
     def _raw(self, line: int) -> Iterator[Line]:
         try:

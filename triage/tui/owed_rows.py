@@ -11,7 +11,7 @@ from triage.tui.desk import Desk
 from triage.tui.row import Row, Span, row, wrap
 from triage.tui.rows import Fixed
 from triage.tui.theme import LABEL_STYLES
-from triage.words import GLYPHS, counted, plan_in_words, what_next
+from triage.words import GLYPHS, at_the_end, counted, plan_in_words, what_next
 
 ORDER = ("UNKNOWN", "WAITING", "NOT STARTED", "DENIED")  # the most dangerous first
 SHOWN = 2000  # entries of one kind that are listed; the rest are counted
@@ -102,7 +102,7 @@ def _plan(desk: Desk, width: int) -> list[Row]:
     if plan.repairs:
         asked = len(desk.asked)
         checked = f" · {asked - len(desk.missing)} of {asked} checked" if asked else " · nothing to check"
-        rows.append(row(("plan: ", "title"), (plan_in_words(plan) + checked, "text")))
+        rows += wrap([("plan: ", "title"), (plan_in_words(plan) + checked, "text")], width, 6)
     if plan.doubt:
         rows += wrap([("? ", "unknown"), (clean(plan.doubt), "text")], width, 2)
     if plan.status == "crashed" and desk.session.corrupt_in_the_way:
@@ -110,4 +110,6 @@ def _plan(desk: Desk, width: int) -> list[Row]:
     if plan.refusal is not None:
         rows += wrap([("✖ can't be appended: ", "bad"), (clean(plan.refusal.says), "text")], width, 2)
     rows += wrap([("next: ", "title"), (clean(what_next(plan.boundary)), "text")], width, 6)
+    for says in at_the_end(plan, desk.clock()):
+        rows += wrap([("      ", "title"), (clean(says), "dim")], width, 6)
     return rows

@@ -125,6 +125,8 @@ class Rows(Widget, can_focus=True):
             self._repaint_line(index - self.top + self._framed)
 
     def _repaint_line(self, y: int) -> None:
+        if not 0 <= y < self.size.height:
+            return
         painted, now = self._painted.get(y), self._line(y)
         if painted is None:
             self.refresh(Region(0, y, max(1, self.size.width), 1))

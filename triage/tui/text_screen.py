@@ -49,8 +49,8 @@ class TextScreen(View[None]):
         self.rows.show(paper, top=max(0, (match or 0) - CONTEXT))
         self._label()
 
-    def on_resize(self) -> None:
-        self.call_after_refresh(self._label)
+    def resized(self) -> None:
+        self._label()
 
     def on_rows_moved(self) -> None:
         self._label()

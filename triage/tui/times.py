@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from triage.text import clean
+from triage.words import parse_time
 
 DAY = 86400.0
-
-
-def parse_time(value: object) -> datetime | None:
-    """The time that a record wrote, in UTC: ISO 8601, or a number of ms (or s) since 1970; else None."""
-    try:
-        if isinstance(value, str):
-            moment = datetime.fromisoformat(value.strip())
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            moment = datetime.fromtimestamp(value / 1000 if abs(value) > 1e11 else value, UTC)
-        else:
-            return None
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def moment(value: object, now: datetime | None = None) -> str:

@@ -57,7 +57,7 @@ class TriageScreen(View[None]):
         """Everything that is made of the session."""
         self.calls = Calls(self.desk.session)
         self.timeline = Timeline(self.calls)
-        self._writer = Evidence(self.calls, self.desk.clock())
+        self._writer = Evidence(self.calls, self.desk.clock(), self.desk.hints)
         self._subject: Subject | None = None
 
     def compose(self) -> ComposeResult:
@@ -80,10 +80,7 @@ class TriageScreen(View[None]):
             self.say(f"draft: {whose}, not appended: a shows them")
             self._list_owed()
 
-    def on_resize(self) -> None:
-        self.call_after_refresh(self._resized)
-
-    def _resized(self) -> None:
+    def resized(self) -> None:
         self._list_owed()
         self._show_evidence()
 
@@ -383,7 +380,7 @@ class TriageScreen(View[None]):
         self.set_class(pane is not None, "-zoomed")
         for one in self._panes():
             one.set_class(one is pane, "-zoom")
-        self.call_after_refresh(self._resized)
+        self.call_after_refresh(self.resized)
 
     def action_zoom(self) -> None:
         if self.has_class("-zoomed"):

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
+from textual import events
 from textual.app import SuspendNotSupported
 from textual.screen import Screen
 
@@ -14,12 +15,13 @@ from triage.log.events import call_id
 from triage.log.json_text import dumps
 from triage.log.source import Unreadable
 from triage.text import clean
-from triage.tui.clipboard import copy
+from triage.tui.clipboard import MOST_BYTES, copy
 from triage.tui.desk import Desk
 from triage.tui.editor import editor_command
 from triage.tui.evidence import Evidence, Subject
 from triage.tui.keybar import KeyBar
 from triage.tui.timeline import call_of
+from triage.words import size_in_words
 
 if TYPE_CHECKING:
     from triage.tui.keys import Command
@@ -59,7 +61,21 @@ class View(Screen[Result], Generic[Result]):
         await self.mount(prompt)
         self.set_focus(prompt.box)
 
+    def on_resize(self, event: events.Resize) -> None:
+        """Drop sizes of the past.
+
+        A screen is laid out for each size it hears of, and so hears of it again: two of them under way
+        would chase each other for ever.
+        """
+        if event.size != self.app.size:
+            event.prevent_default()
+        else:
+            self.call_after_refresh(self.resized)
+
     # ---- for the screens to fill in
+
+    def resized(self) -> None:
+        """The screen has another size now."""
 
     def answered(self, asks: str, value: str | None) -> None:
         """A question was answered; None: the operator left it."""
@@ -97,6 +113,11 @@ class View(Screen[Result], Generic[Result]):
         at = (self._copied[1] + 1) % len(choices) if again and self._copied else 0
         self._copied = (subject, at)
         what, text = choices[at]
+        if len(text) > MOST_BYTES:
+            self.say(
+                f"the {what} is too long to copy ({size_in_words(len(text))}): e opens it in your editor"
+            )
+            return
         note = copy(self.app, text)
         short = clean(text, limit=60)
         then = f" · y again: {choices[(at + 1) % len(choices)][0]}" if len(choices) > 1 else ""
@@ -129,6 +150,8 @@ def copies(subject: Subject, evidence: Evidence) -> list[tuple[str, str]]:
     number = call_of(subject.row)
     if subject.owed is not None:
         found += [("id", subject.owed.tool_call_id), ("arguments", _written(subject.owed.arguments))]
+        hints = [says for says in evidence.hints(subject.owed) if says.startswith("check: ")]
+        found += [("the playbook's check", says.removeprefix("check: ")) for says in hints]
     elif number and number <= len(calls.named(subject.line)):
         call = calls.named(subject.line)[number - 1]
         found += [("id", call.id), ("arguments", _written(call.arguments))]

@@ -8,6 +8,7 @@ from typing import Any
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen
+from textual.worker import get_current_worker
 
 from triage.log.source import Unreadable
 from triage.session import Session, open_session
@@ -49,16 +50,26 @@ def changed(session: Session) -> str:
     return ""
 
 
+class _Stopped(Exception):
+    """The screen was left while the log was read."""
+
+
 def reload(screen: Screen[Any], path: str) -> None:
     """Read a log in a thread. The screen gets `Reading` now and then, and one `Reloaded`."""
     screen.run_worker(lambda: _read(screen, path), thread=True, exclusive=True, group="reload")
 
 
 def _read(target: MessagePump, path: str) -> None:
+    worker = get_current_worker()
+
     def progress(done: int, size: int) -> None:
+        if worker.is_cancelled:  # nobody waits any more, and leaving must not wait for this
+            raise _Stopped
         target.post_message(Reading(done / max(1, size)))
 
     try:
         target.post_message(Reloaded(open_session(path, progress)))
     except Unreadable as error:
         target.post_message(Reloaded(error))
+    except _Stopped:
+        pass
