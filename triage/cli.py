@@ -20,6 +20,8 @@ COMMANDS = {
     "errors": "what failed in many sessions, and how often the same failure came back",
 }
 
+READ_BEHIND_A_SCREEN = 16 << 20  # bytes of a log from which its reading shows its progress
+
 _EPILOG = (
     "commands (triage COMMAND --help):\n"
     + "".join(f"  {name:<9}{says}\n" for name, says in COMMANDS.items())
@@ -104,17 +106,19 @@ def _has_terminal() -> bool:
 
 
 def _screen(path: str, read_only: bool, redact: bool, operator: str) -> int:
-    from triage.log.source import Unreadable
+    from triage.log.source import Unreadable, opened
     from triage.session import open_session
 
     try:
-        session = open_session(path)
+        with opened(path) as log:
+            size = log.size
+        say_if_empty(path, size)
+        source = path if size > READ_BEHIND_A_SCREEN else open_session(path)
+        from triage.tui.app import run
+
+        says = run(source, read_only=read_only, operator=operator, redact=redact)
     except Unreadable as error:
         return fail(str(error), UNREADABLE)
-    say_if_empty(session.path, session.journal.size)
-    from triage.tui.app import run
-
-    says = run(session, read_only=read_only, operator=operator)
     if says:
         show(says)
     return CLEAN

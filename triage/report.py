@@ -40,10 +40,20 @@ def facts(session: Session) -> list[str]:
     """What is known about a log, in short pieces: format, lines, size, last record, corrupt lines."""
     journal = session.journal
     torn = sum(a.code in ("torn_tail", "corrupt_line") for a in session.plan.anomalies)
-    pieces = [journal.format.NAME, counted(journal.lines, "line"), size_in_words(journal.size)]
+    said = journal.decoder.facts()
+    agent = " ".join(said[name] for name in ("agent", "version") if said.get(name))
+    pieces = [
+        journal.format.NAME,
+        *([clean(agent, limit=60)] if agent else []),
+        counted(journal.lines, "line"),
+        size_in_words(journal.size),
+    ]
     last = session.last_time
     if last is not None:
         pieces.append(f"last record {clean(str(last), limit=40)}")
+    pieces += [
+        f"{name} {clean(said[name], limit=80)}" for name in ("model", "cwd", "title") if said.get(name)
+    ]
     if torn:
         pieces.append(f"{counted(torn, 'stretch', 'stretches')} that can't be read")
     return pieces

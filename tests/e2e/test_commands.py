@@ -434,8 +434,8 @@ from triage.cli import main
 crashed = sys.argv[1]
 for words in (
     ["--help"], ["--version"], ["--nonsense"], [], ["plan", "--help"], ["apply", "--help"],
-    ["GONE"], ["plan", "GONE"], ["plan", crashed], ["plan", "--json", crashed], ["--plain", crashed], [crashed],
-    ["apply", crashed], ["apply", "--json", crashed], ["apply", "GONE"], ["history", crashed],
+    ["GONE"], ["plan", "GONE"], ["plan", crashed], ["plan", "--json", crashed], ["--plain", crashed],
+    [crashed], ["apply", crashed], ["apply", "--json", crashed], ["apply", "GONE"], ["history", crashed],
     ["scan", crashed], ["errors", "--state", "none", crashed],
 ):
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

@@ -320,8 +320,10 @@ def test_the_key_that_opens_an_editor_names_the_line(
 
     screen = start(log, env={"EDITOR": "nothing", "VISUAL": str(script(tmp_path, "vi"))})
     assert edited(screen) == ["-R", "+89", str(log)]
-    screen.close()
-    screen = start(log, env={"EDITOR": "/no/such/editor"})
+
+
+def test_an_editor_that_is_not_there_is_said_and_the_screen_stays(sample: Sample, start: Start) -> None:
+    screen = start(sample("crashed-dispatched.jsonl"), env={"EDITOR": "/no/such/editor"})
     screen.press("e")
     screen.wait_for("/no/such/editor can't be started", "set EDITOR")
     screen.press("j")

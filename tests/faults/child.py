@@ -79,9 +79,9 @@ class Child:
         self.err.close()
         return Outcome(code, *texts)
 
-    def kill(self) -> Outcome:
+    def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
-        return self.wait()
+        self._code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 def fork(function: Callable[[], int], name: str = "") -> Child:
@@ -132,25 +132,27 @@ def triage(*arguments: object, first: Callable[[], None] | None = None) -> Outco
 
 @contextmanager
 def standing(function: Callable[[], object], name: str = "") -> Iterator[Child]:
-    """A child that has called `function`, keeps what it returned, and stands there until it is killed."""
-    ready, done = os.pipe()
+    """A child that has called `function`, and keeps what it returned until the block ends or it is killed."""
+    (ready, done), (until, end) = os.pipe(), os.pipe()
 
     def stand() -> int:
+        os.close(end)
         kept = function()
         os.write(done, b"!")
-        signal.pause()
+        os.read(until, 1)  # nothing comes: it ends when this process does
         return int(kept is None)
 
     child = fork(stand, name)
     os.close(done)
+    os.close(until)
     try:
         if os.read(ready, 1) != b"!":
             raise AssertionError(child.wait())
         yield child
     finally:
         os.close(ready)
-        if child._code is None:
-            child.kill()
+        os.close(end)
+        child.wait()
 
 
 def elsewhere(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import resource
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -173,14 +172,14 @@ def test_any_text_is_redacted_without_an_error_and_keeps_no_token(text: str) -> 
     ],
 )
 def test_a_text_made_to_be_slow_is_not(text: str) -> None:
-    """100 kB in far less than the ten seconds of CPU after which the child would be killed."""
+    """200 kB in far less than the ten seconds of CPU after which the child would be killed."""
 
     def run() -> int:
         resource.setrlimit(resource.RLIMIT_CPU, (10, 10))
-        redact({"a": text * (100_000 // len(text)), text * (100_000 // len(text)): "b"})
+        redact({"a": text * (200_000 // len(text)), text * (200_000 // len(text)): "b"})
         return 0
 
-    assert fork(run).wait().code != -signal.SIGKILL
+    assert fork(run).wait().code == 0
 
 
 def test_arguments_that_are_nested_too_deep_for_recursion_are_redacted() -> None:

@@ -154,6 +154,19 @@ def test_a_plan_whose_calls_were_answered_by_another_hand_has_not_landed(
     assert outcome.code == 4 and json.loads(outcome.out)["code"] == "log_moved"
 
 
+def test_a_plan_of_which_a_part_landed_and_the_rest_was_answered_by_another_hand_has_not_landed(
+    log: Path, owing: Owing, plan: Path
+) -> None:
+    log.write_bytes(owing.log + owing.text[: owing.ends[1] + 1])
+    data = {"tool_call_id": owing.plan.owed[2].tool_call_id, "content": "done"}
+    with log.open("ab") as agent:
+        agent.write(json.dumps({"seq": 92, "type": "tool_result", "data": data}).encode() + b"\n")
+        agent.write(owing.text[owing.ends[2] + 1 :])
+    assert open_session(str(log)).plan.repairs == ()
+    outcome = triage("apply", log, "--json", "--plan", plan)
+    assert outcome.code == 4 and json.loads(outcome.out)["code"] == "log_moved"
+
+
 def test_a_plan_that_landed_in_a_log_whose_older_lines_were_changed_since_has_not_landed(
     log: Path, owing: Owing, plan: Path
 ) -> None:

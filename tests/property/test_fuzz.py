@@ -17,6 +17,7 @@ import signal
 import sys
 import tempfile
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ from triage.session import Session, open_session
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "tests" / "fixtures" / "fuzz"
-CASES = 3000  # in CI
+CASES = 4000  # in CI
 SEED_BYTES = 8000  # of one seed; a larger one gives its first and its last lines
 CPU_SECONDS = 20  # for one case: a hang, not a slow machine
 MEMORY_KB = 400_000  # that all cases together may take, whatever is in them
@@ -46,13 +47,18 @@ Damage = Callable[[random.Random, bytes], bytes]
 
 
 @cache
-def seeds() -> list[bytes]:
+def seeds() -> dict[str, bytes]:
     fixtures = ROOT / "tests" / "fixtures"
     paths = [
         *sorted((ROOT / "sample_logs").glob("*.jsonl")),
         *(path for path in sorted(fixtures.rglob("*.json*")) if path.parent.name not in ("cases", "fuzz")),
     ]
-    return [_shortened(path.read_bytes()) for path in paths]
+    return {path.relative_to(ROOT).as_posix(): _shortened(path.read_bytes()) for path in paths}
+
+
+def seed_of(number: int) -> str:
+    """One seed for each number. A new seed takes over some numbers and leaves all others as they are."""
+    return max(seeds(), key=lambda name: zlib.crc32(f"{number} {name}".encode()))
 
 
 def _shortened(text: bytes) -> bytes:
@@ -137,7 +143,7 @@ def swap_two_lines(dice: random.Random, text: bytes) -> bytes:
 
 
 def put_a_line_of_another_log_in(dice: random.Random, text: bytes) -> bytes:
-    other = dice.choice(seeds()).splitlines(keepends=True)
+    other = seeds()[seed_of(dice.getrandbits(32))].splitlines(keepends=True)
     return b"".join(_put(dice, text.splitlines(keepends=True), dice.choice(other))) if other else text
 
 
@@ -258,19 +264,18 @@ def named_calls(session: Session) -> Counter[str]:
 
 
 @cache
-def undamaged(number: int) -> tuple[Plan, Counter[str]] | None:
+def undamaged(seed: str) -> tuple[Plan, Counter[str]] | None:
     with tempfile.TemporaryDirectory() as folder:
-        session = opened(seeds()[number], Path(folder))
+        session = opened(seeds()[seed], Path(folder))
         return None if session is None else (session.plan, named_calls(session))
 
 
 # ---- cases
 
 
-def text_of(number: int) -> tuple[int, bytes, bool]:
+def text_of(number: int) -> tuple[str, bytes, bool]:
     """The seed of a case, its damaged bytes, and whether all of its damage shows."""
-    dice = random.Random(number)
-    seed = dice.randrange(len(seeds()))
+    dice, seed = random.Random(number), seed_of(number)
     text, shows, times = seeds()[seed], number % 2 == 1, dice.choice((1, 1, 2, 4))
     kinds = sorted(dice.sample(SHOWS, times), key=SHOWS.index) if shows else dice.choices(ANY, k=times)
     for damage in kinds:
@@ -322,7 +327,24 @@ def test_damaged_logs_of_every_format_are_read_and_planned_and_stay_in_bounds(
     assert memory() - before < MEMORY_KB
 
 
-KEPT = [path for path in sorted(CORPUS.glob("*")) if ".damaged" not in path.suffixes]
+# Found and not fixed so far, each with what it does. One that is fixed turns red here until its line is gone.
+OPEN = {
+    "codex-type-is-an-object.jsonl": "codex.weigh looks a type up that can't be hashed",
+    "copilot-type-is-an-object.jsonl": "copilot_types.weigh looks a type up that can't be hashed",
+    "claude-type-is-a-list.jsonl": "claude.weigh looks a type up that can't be hashed",
+    "maka-time-is-infinite.jsonl": "the time 1e999 is turned into an integer",
+    "claude-call-named-twice.jsonl": "of a call that two lines name, the repair answers the same one twice",
+    "native-turn-boundary-lost.jsonl": "rule 2 counts a dispatch from before an unreadable turn boundary",
+    "copilot-turn-start-lost.jsonl": "an unreadable start on the line that names the call makes no doubt",
+    "pi-parent-lost.jsonl": "a parent that can't be read makes its calls a branch that was left",
+}
+KEPT = [
+    pytest.param(
+        path, marks=pytest.mark.xfail(reason=OPEN[path.name], strict=True) if path.name in OPEN else ()
+    )
+    for path in sorted(CORPUS.glob("*"))
+    if ".damaged" not in path.suffixes
+]
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)

@@ -253,3 +253,19 @@ def test_a_note_typed_ahead_stays_a_note(tmp_path: Path) -> None:
         "call_1": ("ran", "RDA"),
         "call_2": ("could-not-tell", ""),
     }
+
+
+def test_the_playbook_says_how_to_check(tmp_path: Path) -> None:
+    (tmp_path / "triage.toml").write_text(
+        '[[tool]]\nname = "http_post"\ncheck = "lookup {id}"\nnote = "ask ops"\n'
+    )
+    app = app_on(write(tmp_path, crashed()))
+    shown = drive(app, ["a"])
+    assert "check: lookup re_91" in shown and "note: ask ops" in shown
+    assert "playbook (shown, never run)" in drive(app_on(NAME), ["enter"])
+
+
+def test_a_broken_playbook_is_said_and_locks_nothing(tmp_path: Path) -> None:
+    (tmp_path / "triage.toml").write_text("[[tool]]\nnonsense = 1\n")
+    shown = drive(app_on(write(tmp_path, crashed())), ["a", "R", "A", "~"])
+    assert "appended 4 records" in shown

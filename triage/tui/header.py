@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from triage.log.journal import CODES
 from triage.text import clean
@@ -57,11 +58,15 @@ def _ranked(desk: Desk, moved: list[str], news: str, width: int) -> list[tuple[t
     facts += [(1, (part, "text")) for part in moved]
     facts += [
         (2, (clean(os.path.basename(desk.session.path) or desk.session.path, limit=60), "text")),
-        (7, (clean(journal.format.NAME), "dim")),
+        (7, (clean(_agent(journal.decoder.facts()) or journal.format.NAME, limit=40), "dim")),
         (5, (counted(journal.lines, "line"), "dim")),
         (6, (size_in_words(journal.size), "dim")),
         (4, (_last(desk, short=width < NARROW), "dim")),
     ]
+    for rank, name in ((8, "model"), (9, "title"), (10, "cwd")):
+        said = journal.decoder.facts().get(name)
+        if said:
+            facts.append((rank, (clean(said, limit=60), "dim")))
     if torn:
         facts.append((3, (counted(torn, "torn line"), "unknown")))
     if corrupt > 0:
@@ -69,6 +74,11 @@ def _ranked(desk: Desk, moved: list[str], news: str, width: int) -> list[tuple[t
     if desk.read_only:
         facts.append((3, ("read-only", "text")))
     return [((rank, place), span) for place, (rank, span) in enumerate(facts)]
+
+
+def _agent(facts: Mapping[str, str]) -> str:
+    """The agent and its version, by the log's own word."""
+    return " ".join(facts[name] for name in ("agent", "version") if facts.get(name))
 
 
 def _last(desk: Desk, *, short: bool) -> str:

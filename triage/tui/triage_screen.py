@@ -43,6 +43,7 @@ class TriageScreen(View[None]):
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
         self.news = ""
+        self._in_use = ""
         self.following_log = False
         self._jumps: list[int] = []
         self._wrapped = True
@@ -85,7 +86,8 @@ class TriageScreen(View[None]):
         self._show_evidence()
 
     def _header_rows(self, width: int) -> list[Row]:
-        return header_rows(self.desk, self.news, width)
+        news = " · ".join(part for part in (self._in_use, self.news) if part)
+        return header_rows(self.desk, news, width)
 
     def _locked(self) -> dict[str, str]:
         """Commands that have nothing to do here, greyed in the key bar."""
@@ -470,7 +472,13 @@ class TriageScreen(View[None]):
             self.go(self.timeline.end)
             self._watch()
 
+    def on_in_use(self, event: watch.InUse) -> None:
+        if event.says != self._in_use:
+            self._in_use = event.says
+            self._header.refresh()
+
     def _watch(self) -> None:
+        watch.look(self, self.desk.session, self.desk.look)
         news = watch.changed(self.desk.session)
         if news and self.following_log and not self.news.startswith("reading"):
             self.action_reload()

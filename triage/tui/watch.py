@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from textual.message import Message
@@ -11,7 +12,7 @@ from textual.screen import Screen
 from textual.worker import get_current_worker
 
 from triage.log.source import Unreadable
-from triage.session import Session, open_session
+from triage.session import Activity, Session, open_session
 from triage.words import size_in_words
 
 
@@ -32,6 +33,27 @@ class Reloaded(Message):
     def __init__(self, session: Session | Unreadable) -> None:
         super().__init__()
         self.session = session
+
+
+class InUse(Message):
+    """Who has the log in hand now, in words; "" where nobody was found."""
+
+    def __init__(self, says: str) -> None:
+        super().__init__()
+        self.says = says
+
+
+def look(screen: Screen[Any], session: Session, look: Callable[[Session], Activity]) -> None:
+    """Find out in a thread who has the log in hand. The screen gets one `InUse`."""
+
+    def found() -> None:
+        try:
+            holders = look(session).holders
+        except Unreadable:
+            return  # it has gone, which `changed` says
+        screen.post_message(InUse("in use: " + "; ".join(map(str, holders)) if holders else ""))
+
+    screen.run_worker(found, thread=True, exclusive=True, group="in use", exit_on_error=False)
 
 
 def changed(session: Session) -> str:
