@@ -7,12 +7,14 @@ after it; nothing here may keep anything of a page longer.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
 from triage.errors.classify import (
     COUNTED,
+    UNRESOLVED_REVISION,
     Judgement,
     classify,
     classify_native,
@@ -21,12 +23,12 @@ from triage.errors.classify import (
     revision_of,
     workspace_of,
 )
-from triage.errors.recurrence import Key
+from triage.errors.recurrence import Key, Occurrence, Sighting
 from triage.failure_store import Cursor, Failure, Page, Place, Session, Store
 from triage.log import formats
 from triage.log.decoder import BaseDecoder
 from triage.log.events import TOOL_RESULT, Corrupt
-from triage.log.journal import records_of_document
+from triage.log.journal import CODES, Journal, records_of_document
 from triage.log.json_text import dumps
 from triage.log.lines import lines_of, read_line
 from triage.log.source import Opened, new_decoder, opened
@@ -36,6 +38,7 @@ PAGE = 256  # events of a page
 MARK = 4096  # bytes by which a place in a log is known again
 STARTED = "execution.started"
 _OF_A_START = ("revision", "workspace", "workspace_path")  # what later events ask of a start
+_MAY_FAIL = (CODES["damaged"], CODES[TOOL_RESULT])  # the native lines that may hold a failure
 
 Record = Mapping[str, Any]
 Placed = tuple[int, int, Record]  # line (from 1), part of the line (from 0), record
@@ -68,32 +71,76 @@ def _read_on(
     decoder = new_decoder(log.format, log.path)
     for placed, after in text.pages(session.cursor):
         starts: dict[str, Record] = {}
-        failures = []
-        for line, part, record in placed:
-            for kind, payload, time, ms in _finished(log.format, decoder, record, line):
-                execution = execution_of(payload)
-                if kind == STARTED:
-                    if execution is not None:
-                        starts[execution] = {key: payload[key] for key in _OF_A_START if key in payload}
-                    continue
-                judged = _judge(kind, payload)
-                if judged.classification not in COUNTED:
-                    continue
-                start = None if execution is None else starts.get(execution)
-                if start is None and execution is not None:
-                    start = store.start_of(session, execution)
-                key = Key(
-                    operation_of(kind),
-                    revision_of(payload, start, revision),
-                    judged.signature or "",
-                    judged.classification,
-                )
-                workspace = workspace_of(payload, start, folder)
-                failures.append(Failure(line, part, key, workspace, time, ms))
+        failures = [
+            Failure(line, part, key, workspace, time, ms)
+            for line, part, record in placed
+            for key, workspace, time, ms in _failed(
+                _finished(log.format, decoder, record, line),
+                starts,
+                partial(store.start_of, session),
+                folder,
+                revision,
+            )
+        ]
         if not store.keep(session, Page(failures, starts, after, text.mark(after.at))):
             return False
         session = Session(session.number, after)
     return True
+
+
+def failures_of(journal: Journal, stop: Callable[[], bool]) -> Iterator[Occurrence]:
+    """What failed in a log that is open, in its order, as far as the journal goes; nothing is stored.
+
+    Gives up when `stop()` says so. Raises Unreadable.
+    """
+    decoder = new_decoder(journal.format, journal.path)
+    folder = os.path.dirname(os.path.abspath(journal.path))
+    starts: dict[str, Record] = {}
+    for line, code in enumerate(journal.codes, 1):
+        if stop():
+            return
+        if journal.format is formats.native and code not in _MAY_FAIL:
+            continue
+        for record in journal.records(line):
+            finished = _finished(journal.format, decoder, record, line)
+            for key, workspace, time, ms in _failed(finished, starts, _nowhere, folder, UNRESOLVED_REVISION):
+                yield Occurrence(key, workspace, Sighting(journal.path, line, time, ms))
+
+
+def _nowhere(_execution: str) -> None:
+    """No start is known besides those of the log itself."""
+
+
+def _failed(
+    finished: Iterable[tuple[str, Record, Any, int | None]],
+    starts: dict[str, Record],
+    start_of: Callable[[str], Record | None],
+    folder: str,
+    revision: str,
+) -> Iterator[tuple[Key, str, Any, int | None]]:
+    """The failures among what has finished: key, workspace, time as written and in ms.
+
+    What has started is put into `starts`; `start_of` is asked for the starts that are not in it.
+    """
+    for kind, payload, time, ms in finished:
+        execution = execution_of(payload)
+        if kind == STARTED:
+            if execution is not None:
+                starts[execution] = {key: payload[key] for key in _OF_A_START if key in payload}
+            continue
+        judged = _judge(kind, payload)
+        if judged.classification not in COUNTED:
+            continue
+        start = None if execution is None else starts.get(execution)
+        if start is None and execution is not None:
+            start = start_of(execution)
+        key = Key(
+            operation_of(kind),
+            revision_of(payload, start, revision),
+            judged.signature or "",
+            judged.classification,
+        )
+        yield key, workspace_of(payload, start, folder), time, ms
 
 
 def _finished(

@@ -85,16 +85,13 @@ def test_open_find_read_answer_and_append(
 
 
 OWED = {
-    "crashed-no-dispatch.jsonl": 1,
     "double-started.jsonl": 2,
     "same-id-two-open-turns.jsonl": 2,
     "ids-reused.jsonl": 1,
     "corrupt-middle.jsonl": 2,
-    "torn-tail.jsonl": 1,
     "no-final-newline.jsonl": 1,
     "waiting.jsonl": 2,
     "waiting-input.jsonl": 1,
-    "odd-records.jsonl": 1,
     "hostile.jsonl": 3,
     "boundary-stable.jsonl": 0,
 }

@@ -261,6 +261,19 @@ def test_a_log_that_cannot_be_locked_is_refused(log: Path, owing: Owing, error: 
     expect_untouched(log, owing)
 
 
+def test_a_log_that_cannot_be_compared_is_refused(log: Path, owing: Owing) -> None:
+    with traced("apply", log, "--json", *acks(owing.plan)) as child:
+        child.until(child.at("flock", log))
+        asks = [child.at(name, log) for name in ("fstat", "newfstatat")]  # one or the other, by the C library
+        for _ in ("is it the same file", "how does it end"):
+            child.until(lambda stop: any(ask(stop) for ask in asks))
+        child.refuse(errno.EIO)
+        outcome = child.finish()
+    assert refused(outcome) == "write_failed"
+    assert "(Input/output error). Nothing was written" in outcome.err
+    expect_untouched(log, owing)
+
+
 # ---- an error anywhere
 
 

@@ -15,6 +15,7 @@ from triage.tui.app import TriageApp
 from triage.tui.choice import CHOICE, ChoiceScreen
 from triage.tui.done_screen import DoneScreen
 from triage.tui.editor import editor_command
+from triage.tui.errors_screen import ErrorsScreen
 from triage.tui.rows import Rows
 from triage.tui.text_screen import EvidenceScreen, TextScreen
 from triage.tui.triage_screen import TriageScreen
@@ -24,6 +25,7 @@ TABLES = {
     EvidenceScreen: keys.EVIDENCE,
     AcceptScreen: keys.ANSWERS,
     TextScreen: keys.TEXT,
+    ErrorsScreen: keys.ERRORS,
     DoneScreen: keys.DONE,
     ChoiceScreen: CHOICE,
 }

@@ -70,6 +70,7 @@ PANES = (
     Command("pane(1)", "1", "1", "", "Timeline", "panes"),
     Command("pane(2)", "2", "2", "", "Owed calls", "panes"),
     Command("pane(3)", "3", "3", "", "Evidence", "panes"),
+    Command("pane(4)", "4", "4", "", "Errors: what failed in this session, and how often", "panes"),
     Command("zoom", "z", "z", "", "Zoom this pane, and back", "panes"),
     Command("wrap", "w", "w", "", "Wrap long lines, or cut them", "panes"),
 )
@@ -109,6 +110,11 @@ EVIDENCE: tuple[Command, ...] = (
     Command("next(-1)", "N", "N", "", "The previous problem", "problems"),
     Command("wrap", "w", "w", "Wrap", "Wrap long lines, or cut them (then ←/→ move the text)", "panes"),
     COPY, EDITOR, FOLD, UNFOLD, HELP, BACK, PALETTE, THEME,
+)  # fmt: skip
+
+ERRORS: tuple[Command, ...] = (
+    Command("open", "enter", "enter", "Go to line", "Its last occurrence, in the timeline", "panes"),
+    HELP, BACK, PALETTE, THEME,
 )  # fmt: skip
 
 ANSWERS: tuple[Command, ...] = (

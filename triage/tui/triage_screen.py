@@ -370,6 +370,9 @@ class TriageScreen(View[None]):
         await self.action_pane(shown[(shown.index(now) + step) % len(shown)] if now in shown else 1)
 
     async def action_pane(self, number: int) -> None:
+        if number == 4:
+            await self._open_errors()
+            return
         pane = self._panes()[number - 1]
         if number == 3 and not self.has_class("-wide"):
             await self._open_evidence(self.subject())
@@ -377,6 +380,16 @@ class TriageScreen(View[None]):
         if self.has_class("-zoomed") or self.has_class("-short") or self.has_class("-tiny"):
             self._zoom(pane)
         self.set_focus(pane)
+
+    async def _open_errors(self) -> None:
+        from triage.tui.errors_screen import ErrorsScreen
+
+        async def chosen(line: int | None) -> None:
+            if line is not None:
+                await self.action_pane(1)
+                self._go_to_line(str(line))
+
+        await self.app.push_screen(ErrorsScreen(self.desk), chosen)
 
     def _zoom(self, pane: Rows | None) -> None:
         self.set_class(pane is not None, "-zoomed")
