@@ -60,7 +60,9 @@ def start(home: Path) -> Iterator[Start]:
         screen = Terminal(*words, home=home, size=size, env=env, cwd=cwd or home, colours=colours)
         opened.append(screen)
         if ready:
-            screen.wait_until(lambda: ready in screen.text and (screen.marked or ready != TIMELINE), ready)
+            screen.wait_until(
+                lambda: ready in screen.text and screen.marked and len(screen.lines[2]) == screen.width, ready
+            )
         return screen
 
     yield open_screen

@@ -12,11 +12,14 @@ from tests.e2e.terminal import Terminal
 TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
-def moved(screen: Terminal, key: str) -> str:
-    """Press a key that moves the cursor, and return the row that it is on then."""
+def moved(screen: Terminal, key: str, to: str = "") -> str:
+    """Press a key that moves the cursor, and return the row that it is on then, which begins with `to`."""
     here = screen.marked
     screen.press(key)
-    screen.wait_until(lambda: screen.marked not in ("", here), f"{key} moves from {here}")
+    screen.wait_until(
+        lambda: screen.marked not in ("", here) and screen.marked.lstrip().startswith(to),
+        f"{key} moves from {here} to {to}",
+    )
     return screen.marked
 
 

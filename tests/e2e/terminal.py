@@ -23,7 +23,7 @@ import pyte
 
 COMMAND = os.path.join(sysconfig.get_path("scripts"), "triage")
 PATIENCE = 30.0  # seconds until a wait fails; a busy machine may need some of them
-QUIET = 0.01  # seconds without a byte after which a condition that holds is taken to stay so
+QUIET = 0.02  # seconds without a byte after which a condition that holds is taken to stay so
 
 KEYS = {
     "enter": "\r", "esc": "\x1b", "tab": "\t", "space": " ", "backspace": "\x7f",

@@ -30,7 +30,7 @@ effect.","metadata":{"synthetic":true,"risk":"tool_not_started","rule":2}}}
 
 def to_the_unknown_call(screen: Terminal) -> None:
     """From the top of the log with `n` to the first call whose outcome is unknown."""
-    assert moved(screen, "g").lstrip().startswith("1 ")
+    moved(screen, "g", "1 ")
     for _ in range(20):
         if "▲" in moved(screen, "n"):
             return

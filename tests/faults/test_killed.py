@@ -13,12 +13,11 @@ import pytest
 from tests.faults.child import elsewhere
 from tests.faults.converge import SAMPLES, Owing, acks, complete, converge, expect_repaired
 from tests.faults.namespaces import own_processes
-from tests.faults.tracer import Traced, traced
+from tests.faults.tracer import Traced, stops_to_try, traced
 from triage.session import open_session
 
 Count = Callable[[str, int], None]
 LOGS = ("crashed-dispatched", "no-final-newline", "torn-tail", "same-id-two-open-turns", "waiting")
-MOST_IN_SEARCHES = 400  # stops of one append's searches through /proc that are tried
 
 
 def kill_at_each_stop(owing: Owing, path: Path) -> tuple[int, int, set[bool]]:
@@ -30,7 +29,7 @@ def kill_at_each_stop(owing: Owing, path: Path) -> tuple[int, int, set[bool]]:
     written = set()
     path.write_bytes(owing.log)
     with append(owing, path) as child:
-        total, chosen = stops_to_kill_at(child)
+        total, chosen = stops_to_try(child)
     for number in chosen:
         path.write_bytes(owing.log)
         with append(owing, path) as child:
@@ -46,20 +45,6 @@ def kill_at_each_stop(owing: Owing, path: Path) -> tuple[int, int, set[bool]]:
 
 def append(owing: Owing, path: Path) -> AbstractContextManager[Traced]:
     return traced("apply", path, "--operator", "mara", *acks(owing.plan))
-
-
-def stops_to_kill_at(child: Traced) -> tuple[int, list[int]]:
-    """How many stops there are, and which to take: all, but where the search for writers goes through
-    more processes than a namespace of our own would have, only some of its stops, each as good as another.
-    """
-    inside, outside = [], []
-    searching = False
-    for number, stop in enumerate(child.stops(), 1):
-        if stop.name == "openat" and stop.entry:
-            searching = child.opened(stop).startswith("/proc")
-        (inside if searching else outside).append(number)
-    few = inside[:: 1 + len(inside) // MOST_IN_SEARCHES]
-    return len(inside) + len(outside), sorted(outside + few)
 
 
 def expect_all_or_nothing(owing: Owing, path: Path) -> bool:

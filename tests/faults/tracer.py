@@ -33,6 +33,8 @@ CALLS = {
 _NAMES = {number: name for name, number in CALLS.items()}
 _REGISTERS, _VALUE, _COUNT, _NUMBER = 27, 10, 12, 15
 
+MOST_IN_SEARCHES = 400  # stops in one append's searches through /proc that are tried
+
 _ptrace = ctypes.CDLL(None, use_errno=True).ptrace if sys.platform == "linux" else None
 if _ptrace is not None:
     _ptrace.restype = ctypes.c_long
@@ -192,3 +194,19 @@ def traced(*arguments: object) -> Iterator[Traced]:
     finally:
         if child._ended is None:
             child.kill()
+
+
+def stops_to_try(child: Traced, wanted: Callable[[Stop], bool] = lambda stop: True) -> tuple[int, list[int]]:
+    """How many of a child's stops are wanted, and the numbers (from 1) of those to make a fault at.
+
+    That is all of them; but where the search for writers goes through more processes than a space of our
+    own would have, only some of its stops, each as good as another.
+    """
+    inside, outside, searching = [], [], False
+    for number, stop in enumerate(child.stops(), 1):
+        if stop.name == "openat" and stop.entry:
+            searching = child.opened(stop).startswith("/proc")
+        if wanted(stop):
+            (inside if searching else outside).append(number)
+    some = inside[:: 1 + len(inside) // MOST_IN_SEARCHES]
+    return len(inside) + len(outside), sorted(outside + some)

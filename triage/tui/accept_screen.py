@@ -293,8 +293,8 @@ class AcceptScreen(View[bool]):
             kept = f"{before - lost} of {counted(before, 'answer')} kept{changed}"
             self._notice.append((f"The plan was made again from the log as it is now. {kept}.", "unknown"))
             if not session.plan.repairs:
+                self.desk.told = f"nothing was appended: {error}; the log owes nothing now"
                 self.dismiss(True)
-                self.say(f"nothing was appended: {error}; the log owes nothing now", bad=True)
                 return
         elif isinstance(session, Unreadable):
             self._notice.append((f"The log can't be read any more: {session}", "bad"))

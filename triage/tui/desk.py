@@ -39,6 +39,7 @@ class Desk:
     kept: bool = False  # whether the answers outlive the screen
     asked_to_leave: bool = False  # since the last answer
     drafted: str = ""  # whose answers were taken over
+    told: str = ""  # what the screen below has to say when this one is left
     _hints: dict[str, Sequence[str]] = field(default_factory=dict)
 
     @property

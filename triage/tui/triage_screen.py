@@ -443,6 +443,9 @@ class TriageScreen(View[None]):
             self.renewed()
         else:
             self._list_owed()
+        if self.desk.told:
+            self.say(self.desk.told, bad=True)
+            self.desk.told = ""
 
     def renewed(self) -> None:
         """The desk has a new session: show it, as near as possible to where we were."""

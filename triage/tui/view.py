@@ -129,16 +129,21 @@ class View(Screen[Result], Generic[Result]):
         command = editor_command(self.desk.session.journal.path, max(1, line), os.environ)
         try:
             with self.app.suspend():
-                code = subprocess.call(command)
+                failed = _run(command)  # what is raised in here would leave the terminal suspended
         except SuspendNotSupported:
-            self.say("this terminal can't be handed to an editor", bad=True)
-            return
-        except OSError as error:
-            self.say(f"{command[0]} can't be started ({error.strerror}): set EDITOR", bad=True)
-            return
-        if code:
-            self.say(f"{command[0]} ended with code {code}", bad=True)
+            failed = "this terminal can't be handed to an editor"
+        if failed:
+            self.say(failed, bad=True)
         self.refresh()
+
+
+def _run(command: list[str]) -> str:
+    """Run an editor to its end. Returns what went wrong, or ""."""
+    try:
+        code = subprocess.call(command)
+    except OSError as error:
+        return f"{command[0]} can't be started ({error.strerror}): set EDITOR"
+    return f"{command[0]} ended with code {code}" if code else ""
 
 
 def copies(subject: Subject, evidence: Evidence) -> list[tuple[str, str]]:
