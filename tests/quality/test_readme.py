@@ -69,6 +69,14 @@ def test_every_boundary_is_listed_with_its_sentence() -> None:
         assert f"| `{name}` | {sentence} |" in README
 
 
+def test_every_fault_of_the_table_names_tests_that_are_there() -> None:
+    section = README.split("## What can go wrong", 1)[1].split("\n## ", 1)[0]
+    named = set(re.findall(r"`(test_\w+)`", section))
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "tests" / "faults").glob("*.py"))
+    assert len(named) > 15
+    assert all(f"def {name}(" in source for name in named)
+
+
 def test_every_format_is_listed() -> None:
     for format in FORMATS:
         assert f"| `{format.NAME}` |" in README
