@@ -141,10 +141,11 @@ def test_nothing_of_a_hostile_log_reaches_the_terminal_from_any_screen(
             assert not re.search(
                 r"<(?!/?(?:svg|style|defs|clipPath|rect|text|g|circle)\b)(?!!--)", path.read_text()
             )
-    screen.press("ctrl+p")
-    screen.wait_for("commands of triage")
-    screen.press("esc")
-    screen.wait_for("[1] timeline")
+    for key, says in (("ctrl+p", "commands of triage"), ("4", "[4] errors")):
+        screen.press(key)
+        screen.wait_for(says)
+        screen.press("esc")
+        screen.wait_for("[1] timeline")
 
     accept(screen)
     page_through(screen, 3)

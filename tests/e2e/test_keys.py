@@ -225,6 +225,19 @@ def test_on_a_small_screen_a_zoomed_pane_is_all_there_is(sample: Sample, start: 
         screen.wait_until(lambda: titles(screen) == ["1", "2"], "both panes")
 
 
+def test_the_key_that_shows_what_failed_goes_on_to_the_line(sample: Sample, start: Start) -> None:
+    screen = start(sample("errors-recurring.jsonl"), size=(80, 24))
+    screen.press("4")
+    screen.wait_for("[4] errors 3", "4× sync.http.Timeout")
+    assert "2× fatal" in moved(screen, "j")
+    screen.press("enter")
+    screen.wait_until(lambda: screen.marked.lstrip().startswith("53 "), "the last line of that error")
+    screen.press("4")
+    screen.wait_for("[4] errors 3")
+    screen.press("esc")
+    screen.wait_for("[1] timeline")
+
+
 def test_the_keys_of_the_evidence(sample: Sample, start: Start) -> None:
     log = sample("crashed-dispatched.jsonl")
     record = log.read_text().splitlines()[88]
@@ -374,7 +387,7 @@ def test_the_help_has_every_key_and_the_palette_runs_commands_by_name(sample: Sa
     keys = {row.partition("  ")[0] for row in rows}
     wanted = (
         "j ↓", "k ↑", "g", "G", "^d", "^u", "PgDn space", "PgUp", "h ←", "l →", ":", "n", "N", "]", "[", "^o",
-        "tab", "1", "2", "3", "enter", "z", "w", "esc", "/", "f", "y", "Y", "e", "x", "a", "F", "r", "?",
+        "tab", "1", "2", "3", "4", "enter", "z", "w", "esc", "/", "f", "y", "Y", "e", "x", "a", "F", "r", "?",
         "^p", "q",
     )  # fmt: skip
     assert set(wanted) <= keys

@@ -15,7 +15,7 @@ import pytest
 from tests.faults.child import Outcome, become_nobody, elsewhere, triage
 from tests.faults.converge import SAMPLES, Owing, acks, complete, expect_repaired
 from tests.faults.namespaces import make_read_only, own_processes, small_disk
-from tests.faults.tracer import Stop, stops_to_try, traced
+from tests.faults.tracer import Stop, places_to_try, reach, traced
 from triage.session import open_session
 
 PAGE = 4096
@@ -288,19 +288,20 @@ def fail_at_each_call(owing: Owing, log: Path) -> tuple[list[str], int]:
     untrue, tried = [], 0
     log.write_bytes(owing.log)
     with traced("apply", log, *acks(owing.plan)) as child:
-        _, chosen = stops_to_try(child, is_file_call)
-    for number in chosen:
+        _, chosen = places_to_try(child, is_file_call)
+    for place in chosen:
         log.write_bytes(owing.log)
         with traced("apply", log, *acks(owing.plan)) as child:
-            if not all(child.step() for _ in range(number)) or not is_file_call(stop := child.look()):
-                continue  # the number of stops differs a little from run to run
+            stop = reach(child, place)
+            if stop is None or not is_file_call(stop):
+                continue
             about = child.file(stop)
             child.refuse(errno.EIO)
             outcome = child.finish()
         tried += 1
         says = untruth(outcome, log.read_bytes(), owing)
         if says:
-            untrue.append(f"{number}: {stop.name} {about}: {says}: {outcome}")
+            untrue.append(f"{place}: {stop.name} {about}: {says}: {outcome}")
     return untrue, tried
 
 

@@ -196,17 +196,31 @@ def traced(*arguments: object) -> Iterator[Traced]:
             child.kill()
 
 
-def stops_to_try(child: Traced, wanted: Callable[[Stop], bool] = lambda stop: True) -> tuple[int, list[int]]:
-    """How many of a child's stops are wanted, and the numbers (from 1) of those to make a fault at.
+Place = tuple[bool, int]  # of a stop: whether it lies in a search through /proc, and its number among such
+
+
+def places(child: Traced) -> Iterator[tuple[Place, Stop]]:
+    """Each stop from here on and its place, which is the same each time outside the searches."""
+    counts, searching = [0, 0], False
+    for stop in child.stops():
+        if stop.name == "openat" and stop.entry:
+            searching = child.opened(stop).startswith("/proc")
+        counts[searching] += 1
+        yield (searching, counts[searching]), stop
+
+
+def places_to_try(child: Traced, wanted: Callable[[Stop], bool] = bool) -> tuple[int, list[Place]]:
+    """How many of a child's stops are wanted, and the places of those to make a fault at.
 
     That is all of them; but where the search for writers goes through more processes than a space of our
     own would have, only some of its stops, each as good as another.
     """
-    inside, outside, searching = [], [], False
-    for number, stop in enumerate(child.stops(), 1):
-        if stop.name == "openat" and stop.entry:
-            searching = child.opened(stop).startswith("/proc")
-        if wanted(stop):
-            (inside if searching else outside).append(number)
+    found = [place for place, stop in places(child) if wanted(stop)]
+    inside = [place for place in found if place[0]]
     some = inside[:: 1 + len(inside) // MOST_IN_SEARCHES]
-    return len(inside) + len(outside), sorted(outside + some)
+    return len(found), [*(place for place in found if not place[0]), *some]
+
+
+def reach(child: Traced, wanted: Place) -> Stop | None:
+    """Go on to a place; None where the child has none such this time, and has ended."""
+    return next((stop for place, stop in places(child) if place == wanted), None)

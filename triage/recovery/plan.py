@@ -337,10 +337,10 @@ def _doubt(state: State) -> str:
     starts = [c.line for c in state.corrupt if c.may_start]
     if not starts:
         return ""
-    outside = [c.line for c in state.left if c.turn is None and c.line > starts[0]]
+    outside = [c.line for c in state.left if c.turn is None and c.line >= starts[0]]
     if not outside:
         return ""
-    line = max(s for s in starts if s < outside[0])
+    line = max(s for s in starts if s <= outside[0])
     return (
         f"line {line:,} can't be read and may have opened a turn: the call named on line {outside[0]:,} "
         "has no result, and may be owed"

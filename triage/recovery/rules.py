@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from triage.log.events import STEP_START, TURN_END, TURN_START
+from triage.log.events import STEP_END, STEP_START, TURN_END, TURN_START
 from triage.recovery.state import Call, Turn
 
 NOT_STARTED: Final = "tool_not_started"
@@ -142,6 +142,11 @@ def _others_were_dispatched(call: Call, turn: Turn, records: Records) -> Answer:
     barred = _barred(call, turn)
     if barred:
         return False, barred[0], barred[1]
+    lost = _lost_boundaries(turn, min(others), call.line)
+    others = [line for line in others if not any(line < boundary for boundary in lost) or line > call.line]
+    if not others:
+        says = f"{_lines(lost)} can't be read: the dispatches before it may be another turn's"
+        return False, lost, says
     moved = _cut(turn, (TURN_START, TURN_END), call.line, max(others))
     others = [line for line in others if not moved or line < moved[0]]
     if not others:
@@ -168,6 +173,10 @@ def _step_closed(call: Call, turn: Turn, records: Records) -> Answer:
     barred = _barred(call, turn)
     if barred:
         return False, barred[0], barred[1]
+    lost = _lost_boundaries(turn, call.step.line, call.line)
+    if lost:
+        says = f"{_lines(lost)} can't be read: the step around this call may be another"
+        return False, lost, says
     moved = _cut(turn, (STEP_START,), call.line, call.step.ended)
     if moved:
         says = f"{_lines(moved)} can't be read: the step that closed after it may be another"
@@ -194,6 +203,12 @@ def unreadable(call: Call, turn: Turn) -> list[int]:
     """The lines of a turn that can't be read and may have been about this call, from its first trace on."""
     since = min([call.line, *(request.line for request in call.requests)])
     return [c.line for c in turn.corrupt if c.line >= since and not c.harmless]
+
+
+def _lost_boundaries(turn: Turn, start: int, stop: int) -> list[int]:
+    """The lines between two others that can't be read and may have begun or ended a turn or a step."""
+    kinds = (TURN_START, TURN_END, STEP_START, STEP_END)
+    return [c.line for c in turn.corrupt if start < c.line < stop and (c.may_start or c.type in kinds)]
 
 
 def _cut(turn: Turn, types: tuple[str, ...], start: int, stop: int) -> list[int]:

@@ -111,7 +111,7 @@ def weigh(record: Mapping[str, Any]) -> tuple[bool, bool, bool]:
         return isinstance(content, str), False, True
     if type in ("progress", "attachment"):
         return False, False, False
-    return (True, False, False) if type in _PLAIN else (False, True, True)
+    return (True, False, False) if isinstance(type, str) and type in _PLAIN else (False, True, True)
 
 
 def decoder() -> Decoder:

@@ -102,7 +102,7 @@ def weigh(record: Mapping[str, Any]) -> tuple[bool, bool, bool]:
         if not isinstance(kind, str):
             return False, False, True
         return not _may_end_a_call(kind), False, kind in (*_STARTS, "user_message")
-    if type in _RECORD_TYPES:
+    if isinstance(type, str) and type in _RECORD_TYPES:
         return True, False, False
     return False, True, True
 

@@ -63,7 +63,7 @@ def recognise(record: Mapping[str, Any]) -> bool:
 def weigh(record: Mapping[str, Any]) -> tuple[bool, bool, bool]:
     """What a cut record may have been: (moved no call, may name a call, may open a turn)."""
     type, data = record.get("type"), record.get("data")
-    if type not in TYPES:
+    if not isinstance(type, str) or type not in TYPES:
         return False, True, True
     harmless = type not in _MOVE_CALLS
     if type in ("hook.start", "hook.end"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 import orjson
@@ -152,7 +153,7 @@ class Decoder(BaseDecoder):
         if not found:
             found = [(type, data)]
         ts = record.get("ts")
-        ms = int(ts) if isinstance(ts, int | float) and not isinstance(ts, bool) else None
+        ms = int(ts) if isinstance(ts, int | float) and isfinite(ts) and not isinstance(ts, bool) else None
         plain = type.startswith(_FAMILIES)
         return [
             Event(kind, values, line, None, ts, ms=ms, plain=plain, part=index > 0)

@@ -80,7 +80,9 @@ def document(value: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | None:
 def weigh(record: Mapping[str, Any]) -> tuple[bool, bool, bool]:
     """What a cut record may have been: (moved no call, may name a call, may open a turn)."""
     type, role = record.get("type"), _message(record).get("role")
-    if type == "message" and role in _ROLES:
+    if not isinstance(type, str):
+        return False, True, True
+    if type == "message" and isinstance(role, str) and role in _ROLES:
         return role != "toolResult", role == "assistant", role in ("user", "assistant")
     if type == "session" or type in _KEYS:
         return True, False, False
