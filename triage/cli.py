@@ -79,16 +79,26 @@ def _open(arguments: list[str]) -> int:
     options_of = parser(
         "triage",
         "Triage the crashed session of an AI agent: see what it owes, check it, append the repair.",
-        usage="triage [--plain [--redact]] [--read-only] [--operator NAME] LOG\n       triage COMMAND …",
+        usage="triage [--plain [--redact]] [--read-only] [--operator NAME] LOG\n"
+        "       triage DIR … | triage --agents | triage COMMAND …",
         epilog=_EPILOG,
     )
-    options_of.add_argument("log", metavar="LOG", nargs="+", help="a session log")
+    options_of.add_argument("log", metavar="LOG", nargs="*", help="a session log, or a folder of them")
+    options_of.add_argument("--agents", action="store_true", help="list the sessions in the agents' folders")
     options_of.add_argument("--plain", action="store_true", help="print the report as text, open no screen")
     options_of.add_argument("--redact", action="store_true", help="take secrets out of reports and exports")
     options_of.add_argument("--read-only", action="store_true", help="open the screen without accept")
     options_of.add_argument("--operator", default="", metavar="NAME", help="who answers (default: you)")
     options_of.add_argument("--version", action="version", version=f"triage {__version__}")
     options = options_of.parse_args(arguments)
+    if options.agents:
+        from triage.fleet.find import agents_folders
+
+        return _list([*options.log, *agents_folders(os.environ)])
+    if not options.log:
+        options_of.error("name a LOG or a folder, or use --agents")
+    if any(map(_is_folder_of_logs, options.log)):
+        return _list(options.log)
     if options.plain or not _has_terminal():
         from triage.commands.plan import report
 
@@ -96,6 +106,23 @@ def _open(arguments: list[str]) -> int:
     if len(options.log) > 1:
         return fail("the screen opens one log at a time: use --plain for several", USAGE)
     return _screen(options.log[0], options.read_only, options.redact, options.operator or login())
+
+
+def _is_folder_of_logs(path: str) -> bool:
+    if not os.path.isdir(path):
+        return False
+    from triage.log.formats import is_log_folder
+
+    return not is_log_folder(path)
+
+
+def _list(paths: Sequence[str]) -> int:
+    """One row for each session below the paths, the worst first, and how to open one."""
+    from triage.commands.scan import run
+
+    code = run(paths) if paths else CLEAN
+    note("open one with: triage LOG" if paths else "none of the agents' folders is on this machine")
+    return code
 
 
 def _has_terminal() -> bool:

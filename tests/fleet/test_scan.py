@@ -129,3 +129,35 @@ def test_a_log_that_a_process_writes_is_live(tmp_path: Path, capsys: pytest.Capt
         os.waitpid(child, 0)
     assert (code, rows[0]["status"]) == (0, "live")
     assert str(child) in str(rows[0]["why"])
+
+
+def test_a_folder_is_listed_worst_first_with_how_to_open_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([str(SAMPLES)]) == 1
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0].startswith("CRASHED") and out.splitlines()[-1].startswith("CLEAN")
+    assert "open one with: triage LOG" in err
+
+
+def test_the_agents_own_folders_are_found_and_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(["--agents"]) == 0
+    assert "none of the agents' folders" in capsys.readouterr().err
+    fixtures = Path(__file__).parents[1] / "fixtures"
+    for folder, format in ((".claude/projects/-srv", "claude"), (".codex/sessions/2026", "codex")):
+        (tmp_path / folder).mkdir(parents=True)
+        shutil.copy(min((fixtures / format).glob("*.jsonl")), tmp_path / folder)
+    main(["--agents"])
+    out = capsys.readouterr().out
+    assert ".claude/projects" in out and ".codex/sessions" in out
+
+
+def test_no_log_at_all_is_wrong_usage() -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([])
+    assert caught.value.code == 2

@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from triage.log.formats import is_log_folder
+
+
+def agents_folders(environ: Mapping[str, str]) -> list[str]:
+    """The folders in which the agents keep their sessions, those that are on this machine."""
+    home = environ.get("HOME") or os.path.expanduser("~")
+    claude = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude")
+    codex = environ.get("CODEX_HOME") or os.path.join(home, ".codex")
+    places = [
+        os.path.join(claude, "projects"),
+        os.path.join(codex, "sessions"),
+        os.path.join(codex, "archived_sessions"),
+        os.path.join(home, ".copilot", "session-state"),
+        os.path.join(home, ".dsh", "sessions"),
+        os.path.join(home, ".pi", "agent", "sessions"),
+    ]
+    return [place for place in places if os.path.isdir(place)]
 
 
 def candidates(path: str) -> Iterator[str]:
