@@ -97,7 +97,7 @@ def _open(arguments: list[str]) -> int:
         return _list([*options.log, *agents_folders(os.environ)])
     if not options.log:
         options_of.error("name a LOG or a folder, or use --agents")
-    if any(map(_is_folder_of_logs, options.log)):
+    if not options.plain and any(map(_is_folder_of_logs, options.log)):
         return _list(options.log)
     if options.plain or not _has_terminal():
         from triage.commands.plan import report
