@@ -327,18 +327,7 @@ def test_damaged_logs_of_every_format_are_read_and_planned_and_stay_in_bounds(
     assert memory() - before < MEMORY_KB
 
 
-# Found and not fixed so far, each with what it does. One that is fixed turns red here until its line is gone.
-OPEN = {
-    "claude-call-named-twice.jsonl": "of a call that two lines name, the repair answers the same one twice",
-    "pi-parent-lost.jsonl": "a parent that can't be read makes its calls a branch that was left",
-}
-KEPT = [
-    pytest.param(
-        path, marks=pytest.mark.xfail(reason=OPEN[path.name], strict=True) if path.name in OPEN else ()
-    )
-    for path in sorted(CORPUS.glob("*"))
-    if ".damaged" not in path.suffixes
-]
+KEPT = [path for path in sorted(CORPUS.glob("*")) if ".damaged" not in path.suffixes]
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)
@@ -349,7 +338,9 @@ def test_what_was_found_once_stays_fixed(path: Path, tmp_path: Path) -> None:
             session = check(text, random.Random(number), tmp_path)
         damaged = path.with_suffix(f".damaged{path.suffix}")
         if damaged.exists() and session is not None:
-            named = named_calls(session)  # while its file is still there
+            before = opened(text, tmp_path)
+            assert before is not None
+            named = named_calls(before)  # while its file is still there
             after = opened(damaged.read_bytes(), tmp_path)
             assert after is not None
             check_pessimism(session.plan, named, after.plan)

@@ -247,7 +247,7 @@ class Decoder(BaseDecoder):
         lane.answered = False
         content = message.get("content")
         blocks = [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
-        uses = [b for b in blocks if b.get("type") == "tool_use" and not self._logged_again(key, b)]
+        uses = [b for b in blocks if b.get("type") == "tool_use" and not self._logged_again(key, b, lane)]
         calls = [{"id": b.get("id"), "name": b.get("name"), "arguments": b.get("input")} for b in uses]
         data = {"content": content, "tool_calls": calls, "usage": message.get("usage")}
         events.append(self._event(ASSISTANT_MESSAGE, lane, data))
@@ -256,8 +256,15 @@ class Decoder(BaseDecoder):
         lane.reply.trace(record, ())
         return events
 
-    def _logged_again(self, key: str, block: Mapping[str, Any]) -> bool:
-        return bool(key) and (key, call_id(block, "id")) in self._answers
+    def _logged_again(self, key: str, block: Mapping[str, Any], lane: _Lane) -> bool:
+        """Whether a call of this reply was answered before, or is named in another lane already."""
+        id = call_id(block, "id")
+        if not key or id is None:
+            return False
+        reply = self._reply_of(id, lane)
+        return (key, id) in self._answers or (
+            reply is not None and reply is not lane.reply and reply.key == key
+        )
 
     def _named(self, record: Mapping[str, Any], block: Mapping[str, Any], lane: _Lane) -> Iterator[Event]:
         """Remember a call that a reply names, and say what its tool alone tells."""

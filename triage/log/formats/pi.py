@@ -189,7 +189,9 @@ class Decoder(BaseDecoder):
         """Go on to an entry: where its parent is not the leaf, the way to that parent is taken up again."""
         parent = record.get("parentId")
         events: list[Event] = []
-        if isinstance(record.get("id"), str) and "parentId" in record and parent != self._leaf:
+        # A parent that was never read is lost: as far as anybody knows, it came after the leaf.
+        known = parent in self._ways if isinstance(parent, str) else True
+        if isinstance(record.get("id"), str) and "parentId" in record and parent != self._leaf and known:
             events = self._settle(BRANCH)
             way = self._ways.get(parent) if isinstance(parent, str) else None
             self._way = way or _Way()
