@@ -157,5 +157,5 @@ def _crashed(error: Exception) -> int:
 
     where = keep_trace(error)
     kept = f"; the trace is in {where}" if where else ""
-    note(f"a fault in triage itself ({type(error).__name__}){kept}. The log was not changed by it")
+    note(f"a fault in triage itself ({type(error).__name__}){kept}. Open the log again to see how it is")
     return UNREADABLE
