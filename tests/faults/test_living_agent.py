@@ -22,6 +22,7 @@ from triage.log.writers import find_writers
 from triage.session import open_session
 
 AGENT = "agent-loop"
+CODEX = Path(__file__).parents[1] / "fixtures" / "codex" / "killed.jsonl"
 NOTHING_WRITTEN = "Stop it first, then look at the log again. Nothing was written"
 
 
@@ -259,3 +260,26 @@ def test_the_activity_of_a_log_names_its_agent_and_what_moved(log: Path) -> None
     shutil.copy(log, log.with_name("other"))
     log.with_name("other").rename(log)
     assert session.activity().refuses == "the file was replaced since it was opened: reload it"
+
+
+def test_an_agent_that_holds_its_own_lock_file_is_named_by_the_header_and_by_the_append(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "rollout.jsonl"
+    shutil.copy(CODEX, log)
+    an_hour_ago = time.time() - 3600
+    os.utime(log, (an_hour_ago, an_hour_ago))
+    locks = tmp_path / "thread-writer-locks"
+    locks.mkdir()
+    lock = locks / f"{json.loads(log.read_bytes().splitlines()[0])['payload']['id']}.lock"
+    lock.touch()
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    session, owing = open_session(str(log)), Owing.of(str(log))
+    assert session.activity().refuses == ""
+    with standing(flocked(lock, fcntl.LOCK_EX), AGENT) as agent:
+        says = f"in use: {AGENT} (pid {agent.pid}) holds its agent's lock"
+        assert session.activity().refuses == says
+        expect_refused(agent, log, owing, "holds its agent's lock")
+        agent.kill()
+        assert triage("apply", log, *acks(owing.plan)).code == 0
+    assert open_session(str(log)).plan.repairs == ()

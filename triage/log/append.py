@@ -103,7 +103,7 @@ def append(journal: Journal, plan: Plan, answers: Mapping[str, Answer]) -> Appli
     reader = open_for_reading(journal.path)
     try:
         _lock(reader, journal.path)
-        with _agents_locks(journal):
+        with _agents_locks(reader, journal):
             with _before_writing(journal.path):
                 _compare(reader, journal)
                 _refuse_living(reader, journal)
@@ -195,7 +195,7 @@ def _lock(reader: int, path: str) -> None:
 
 
 @contextmanager
-def _agents_locks(journal: Journal) -> Iterator[None]:
+def _agents_locks(reader: int, journal: Journal) -> Iterator[None]:
     """Hold the lock files that the log's own agent holds while it lives, where there are any."""
     held: list[int] = []
     try:
@@ -208,6 +208,7 @@ def _agents_locks(journal: Journal) -> Iterator[None]:
             except OSError as error:
                 if error.errno in _NO_LOCKS:
                     continue
+                _refuse_living(reader, journal)  # with the process named, where it can be seen
                 says = f"{journal.path} is in use: its agent holds {lock}. Stop it first. Nothing was written"
                 raise _refuse("live_writer", says, retryable=True) from error
         yield

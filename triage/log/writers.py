@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -26,12 +26,13 @@ _DOES = {
     "writes": "holds it open for writing",
     "locks": "holds a lock on it",
     "runs": "says that it runs this session",
+    "guards": "holds its agent's lock",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process with the log in hand. `how` is "writes", "locks" or "runs"."""
+    """A process with the log in hand. `how` is a key of `_DOES`."""
 
     pid: int
     name: str
@@ -54,8 +55,17 @@ def in_hand(decoder: BaseDecoder, path: str, status: os.stat_result) -> Writers:
     """Who has the log of `path` in hand: the processes of `find_writers`, and those of its own agent."""
     found = find_writers(status)
     known = {holder.pid for holder in found.holders}
-    agents = [_holder(pid, "runs") for pid in decoder.processes(path) if pid not in known]
-    return Writers((*found.holders, *agents), found.unchecked)
+    agents = dict.fromkeys(_guards(decoder.locks(path)), "guards")
+    agents.update(dict.fromkeys(decoder.processes(path), "runs"))
+    others = [_holder(pid, how) for pid, how in sorted(agents.items()) if pid not in known]
+    return Writers((*found.holders, *others), found.unchecked)
+
+
+def _guards(locks: Sequence[str]) -> Iterator[int]:
+    """The processes that hold one of an agent's lock files; Linux only: elsewhere the append finds them."""
+    for lock in locks:
+        with suppress(OSError):
+            yield from _lockers(os.stat(lock))
 
 
 def find_writers(status: os.stat_result) -> Writers:

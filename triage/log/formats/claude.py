@@ -190,11 +190,14 @@ class Decoder(BaseDecoder):
     # ---- lanes
 
     def _lane_of(self, record: Mapping[str, Any]) -> _Lane:
-        """The lane of a record: a sidechain's is found by its parent, else by its agent, else it is new."""
+        """The lane of a record: a sidechain's is found by its parent, else by its agent, else it is new.
+
+        A record that is logged again is found by its own uuid.
+        """
         if record.get("isSidechain") is not True:
             return self._main
         uuid, agent = record.get("uuid"), record.get("agentId")
-        links = (record.get("parentUuid"), record.get("logicalParentUuid"))
+        links = (record.get("parentUuid"), record.get("logicalParentUuid"), uuid)
         lane = next(
             (found for link in links if isinstance(link, str) and (found := self._links.get(link))), None
         )
@@ -206,7 +209,7 @@ class Decoder(BaseDecoder):
             prompt = text_of(_message(record).get("content"))
             same = {id for id, asked in self._tasks.items() if asked == prompt}
             lane.starters = same or set(self._tasks)
-            self._lanes[lane.name] = lane
+            lane = self._lanes.setdefault(lane.name, lane)
         if isinstance(uuid, str):
             self._links[uuid] = lane
             if len(self._links) > KEPT_LINKS:
