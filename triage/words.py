@@ -131,7 +131,7 @@ def owed_row(owed: Owed) -> str:
 def acks_in_words(owed: Sequence[Owed]) -> str:
     """The `--ack` arguments that a set of entries still needs, quoted for a shell."""
     return " ".join(
-        "--ack " + shlex.quote(f"{o.key}={'deny' if o.rule == 'W1' else 'FINDING'}") for o in owed
+        "--ack=" + shlex.quote(f"{o.key}={'deny' if o.rule == 'W1' else 'FINDING'}") for o in owed
     )
 
 
