@@ -339,7 +339,10 @@ class Decoder(BaseDecoder):
 
     def refusal(self, plan: Plan) -> Refusal | None:
         """Always: what its owner's recovery would refuse, else that the owner replaces the file whole."""
-        owned = f"{self._path} is replaced whole by Orchestral, which owns it, so nothing is appended"
+        owned = (
+            f"{self._path} is replaced whole by Orchestral, which owns it, so nothing is appended: check each "
+            "call, export the plan or the summary, and let Orchestral close the run"
+        )
         found = self._refused()
         code, says, ids = found or ("not_append_only", self._may, ())
         ids = ids or tuple(owed.tool_call_id for owed in plan.owed)
