@@ -12,7 +12,7 @@ from triage.log import append as appending
 from triage.log.append import Applied, Refused
 from triage.log.formats import TakesFrames
 from triage.log.history import landed
-from triage.log.journal import Journal, read_journal
+from triage.log.journal import Journal, extend_journal, read_journal
 from triage.log.source import Base, open_for_reading, read_base
 from triage.log.writers import Holder, in_hand, written_lately
 from triage.playbook import Hint
@@ -72,6 +72,16 @@ class Session:
     def apply(self, answers: Mapping[str, Answer]) -> Applied:
         """Append the repair. Raises as `triage.log.append.append` does."""
         return appending.append(self.journal, self.plan, answers)
+
+    def read_on(self, progress: Callable[[int, int], None] | None = None) -> Session:
+        """The log as it is now. Only its new bytes are read, where it merely grew.
+
+        `progress` gets bytes read and bytes in all. Raises Unreadable.
+        """
+        journal = extend_journal(self.journal, progress)
+        if journal is None:
+            return open_session(self.path, progress)
+        return Session(self.path, journal, _plan(self.path, journal))
 
     def activity(self) -> Activity:
         """Whether the log is in use or has changed since it was opened. Raises Unreadable if it has gone."""

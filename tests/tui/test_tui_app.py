@@ -129,6 +129,6 @@ def test_leaving_does_not_wait_for_a_log_that_is_still_read(
         finally:
             stopped.set()
 
-    monkeypatch.setattr("triage.tui.watch.open_session", slow)
+    monkeypatch.setattr("triage.tui.opening_screen.open_session", slow)
     drive(apps.make_app(NAME, theme=DARK), ["q"])
     assert stopped.wait(10)

@@ -22,7 +22,7 @@ from typing import Any
 from triage.log.events import TOOL_RESULT, call_id
 from triage.log.formats import TakesFrames
 from triage.log.history import operators_after
-from triage.log.journal import Journal, read_journal
+from triage.log.journal import Journal, extend_journal, read_journal
 from triage.log.source import Base, Unreadable, open_for_reading, read_base
 from triage.log.writers import find_writers, in_hand
 from triage.recovery.acknowledge import Answer, answered
@@ -328,7 +328,7 @@ def _read_back(reader: int, journal: Journal, text: bytes) -> tuple[Journal, str
     if os.pread(reader, len(text) + 1, journal.base.size) != text:
         says = f"{path} does not end as it was appended: another process wrote too. Open it again"
         raise _refuse("read_back", says, retryable=True)
-    fresh = read_journal(path)
+    fresh = extend_journal(journal) or read_journal(path)
     if (fresh.base.device, fresh.base.inode) != (journal.base.device, journal.base.inode):
         says = f"{path} was replaced just now: the repair was written to the file that was there before"
         raise _refuse("read_back", says, retryable=True)

@@ -24,6 +24,9 @@ class _Ours(str):
 
     __hash__ = object.__hash__
 
+    def __deepcopy__(self, memo: object) -> _Ours:
+        return self
+
 
 TURN_START = "turn_start"
 TURN_END = "turn_end"

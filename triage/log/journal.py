@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -37,7 +38,7 @@ from triage.log.events import (
     Event,
 )
 from triage.log.json_text import Malformed, Unfinished, dumps, parse
-from triage.log.lines import BOM, is_inexact, lines_of, read_line
+from triage.log.lines import BLOCK, BOM, is_inexact, lines_of, read_line
 from triage.log.source import Base, Unreadable, new_decoder, open_for_reading, opened, read_base
 from triage.log.split import Splits
 from triage.recovery.scan import Scan
@@ -71,6 +72,15 @@ _RANK = {name: code for name, code in CODES.items() if code >= CODES[TURN_START]
 LARGEST_DOCUMENT = 256 << 20  # bytes of a one-document log that are read whole
 
 
+class Mark(NamedTuple):
+    """What is known as of the last newline of a log: where reading goes on once the log has grown."""
+
+    lines: int
+    scan: Scan
+    decoder: BaseDecoder
+    splits: Splits
+
+
 @dataclass(slots=True)
 class Journal:
     """What was read of one log. `offsets` has one entry a line and one for the end of the file.
@@ -92,6 +102,7 @@ class Journal:
     scan: Scan
     decoder: BaseDecoder
     documents: list[Mapping[str, Any]]
+    mark: Mark | None = None  # None: a log that grew is read anew
     text: compressed.Text | None = None  # of a log that is compressed: `offsets` count in it
 
     @property
@@ -159,29 +170,98 @@ def read_journal(path: str, progress: Callable[[int, int], None] | None = None) 
     in which no line is an event of a known format.
     """
     with opened(path) as log:
-        scan = Scan()
         base = read_base(log.descriptor, -1)
         journal = Journal(
             log.path, log.format, log.size, log.modified, log.one_document, base,
             array("Q", [0]), bytearray(), bytearray(), array("Q"),
-            scan, new_decoder(log.format, log.path), [], log.text,
+            Scan(), new_decoder(log.format, log.path), [], text=log.text,
         )  # fmt: skip
         if log.one_document:
             _index_document(log.source, log.length, journal)
         else:
             _index_lines(log.source, log.length, journal, progress)
+            beside = type(journal.decoder).read_beside is not BaseDecoder.read_beside
+            if log.text is not None or beside:
+                journal.mark = None
         if log.text is not None and log.text.broken:
             line = max(1, journal.lines)
             says = f"{log.text.broken}: its bytes are kept"
-            scan.corrupt(Corrupt(line, log.length, log.length, says, None, True))
-        journal.base = read_base(log.descriptor, scan.state().next_seq - 1, log.size)
+            journal.scan.corrupt(Corrupt(line, log.length, log.length, says, None, True))
+        journal.base = read_base(log.descriptor, journal.scan.state().next_seq - 1, log.size)
         return journal
+
+
+def extend_journal(journal: Journal, progress: Callable[[int, int], None] | None = None) -> Journal | None:
+    """The journal of a log that has grown: a new one, for which only the new bytes are read.
+
+    None where the log has to be read anew: it is another file, its end was rewritten, or it is none that
+    grows line by line. Raises Unreadable where it has gone.
+    """
+    base, mark = journal.base, journal.mark
+    if mark is None:
+        return None
+    with opened(journal.path) as log:
+        same = log.format is journal.format and not log.one_document and log.text is None
+        if not same or read_base(log.descriptor, base.last_seq, base.size) != base:
+            return None
+        lines, copied = mark.lines, _copied(mark, journal.format)
+        if copied is None:
+            return None
+        grown = replace(
+            journal, size=log.size, modified=log.modified, offsets=journal.offsets[: lines + 1],
+            codes=journal.codes[:lines], depths=journal.depths[:lines], mates=journal.mates[:lines],
+            scan=copied.scan, decoder=copied.decoder, mark=copied,
+        )  # fmt: skip
+        _index_lines(log.source, log.size, grown, progress)
+        grown.base = read_base(log.descriptor, grown.scan.state().next_seq - 1, log.size)
+        return grown
+
+
+def _copied(mark: Mark, format: formats.Format) -> Mark | None:
+    try:
+        return deepcopy(mark, {id(format): format})
+    except RecursionError:
+        return None
 
 
 def _index_lines(
     descriptor: int, size: int, journal: Journal, progress: Callable[[int, int], None] | None
 ) -> None:
-    splits = Splits(journal.format)
+    """Index the lines that are not yet in the journal, and leave its mark at the last newline."""
+    whole = _last_newline(descriptor, journal.offsets[-1], size)
+    splits = journal.mark.splits if journal.mark is not None else Splits(journal.format)
+    _index_stretch(descriptor, whole, journal, splits, progress)
+    journal.mark = Mark(journal.lines, journal.scan, journal.decoder, splits)
+    if whole < size:
+        rest = _copied(journal.mark, journal.format)
+        if rest is None:
+            rest, journal.mark = journal.mark, None
+        journal.scan, journal.decoder, splits = rest.scan, rest.decoder, rest.splits
+        _index_stretch(descriptor, size, journal, splits, progress)
+    if journal.offsets[-1] < size:
+        raise Unreadable("log_moved", f"{journal.path} was cut while it was read: open it again")
+
+
+def _last_newline(descriptor: int, start: int, size: int) -> int:
+    """The byte behind the last newline between two bytes of a file; `start` where there is none."""
+    at = size
+    while at > start:
+        block = os.pread(descriptor, min(BLOCK, at - start), max(start, at - BLOCK))
+        found = block.rfind(b"\n")
+        if found >= 0:
+            return max(start, at - BLOCK) + found + 1
+        at = max(start, at - BLOCK)
+    return start
+
+
+def _index_stretch(
+    descriptor: int,
+    size: int,
+    journal: Journal,
+    splits: Splits,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Index the lines from where the journal ends to byte `size`."""
 
     def whole(line: int, raw: bytes) -> None:
         pieces = read_line(raw, line, journal.offsets[line - 1], journal.format)
@@ -190,17 +270,16 @@ def _index_lines(
         if found:
             journal.scan.anomaly("split_record", *found)
 
-    lines = lines_of(descriptor, size, progress=progress)
+    start, first = journal.offsets[-1], journal.lines + 1
+    lines = lines_of(descriptor, size, start, progress=progress)
     if journal.format is formats.native:
         probing = size >= fast.PROBE_FROM
         quick = fast.Quick(journal.scan, journal.codes, journal.depths, journal.mates, CODES, whole, probing)
         quick.feed(lines, journal.offsets)
     else:
-        for line, raw in enumerate(lines, 1):
+        for line, raw in enumerate(lines, first):
             journal.offsets.append(journal.offsets[-1] + len(raw))
             whole(line, raw)
-    if journal.offsets[-1] < size:
-        raise Unreadable("log_moved", f"{journal.path} was cut while it was read: open it again")
 
 
 def _index(journal: Journal, line: int, pieces: Sequence[Mapping[str, Any] | Corrupt]) -> None:

@@ -14,7 +14,7 @@ from textual.message import Message
 from triage.log.source import Unreadable
 from triage.recovery.acknowledge import DENY, Answer, BadAnswer, Unanswered, findings_for
 from triage.recovery.plan import Owed
-from triage.session import Applied, Refused, Session, open_session
+from triage.session import Applied, Refused, Session
 from triage.text import clean
 from triage.tui.accept_rows import AcceptRows
 from triage.tui.calls import Calls
@@ -343,14 +343,14 @@ def _append(session: Session, answers: dict[str, Answer]) -> Ended:
         applied = session.apply(answers)
     except Refused as error:
         moved = error.refusal.code == "log_moved"
-        return Ended(error, _read(session.path) if moved else None)
+        return Ended(error, _read_on(session) if moved else None)
     except (Unanswered, BadAnswer, Unreadable, OSError) as error:
         return Ended(error, None)
-    return Ended(applied, _read(session.path))
+    return Ended(applied, _read_on(session))
 
 
-def _read(path: str) -> Session | Unreadable:
+def _read_on(session: Session) -> Session | Unreadable:
     try:
-        return open_session(path)
+        return session.read_on()
     except Unreadable as error:
         return error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -11,7 +12,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from triage.log.source import Unreadable
-from triage.session import Session
+from triage.session import Session, open_session
 from triage.text import clean
 from triage.tui import watch
 from triage.tui.lines import Lines
@@ -44,7 +45,7 @@ class OpeningScreen(Screen[None]):
         yield self._lines
 
     def on_mount(self) -> None:
-        watch.reload(self, self._path)
+        watch.reload(self, partial(open_session, self._path))
 
     def on_reading(self, event: watch.Reading) -> None:
         self._part = event.part

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from triage.session import Session
+from triage.session import Session, open_session
 from triage.tui import watch
 from triage.tui.calls import Calls
 from triage.tui.desk import Desk
@@ -460,9 +461,13 @@ class TriageScreen(View[None]):
         self._fill(max(row, key(1)) if self.timeline.journal.lines else self.timeline.end)
 
     def action_reload(self) -> None:
+        """Read all of the log again."""
+        self._read(partial(open_session, self.desk.session.path))
+
+    def _read(self, read: watch.Read) -> None:
         self.news = "reading…"
         self._header.refresh()
-        watch.reload(self, self.desk.session.path)
+        watch.reload(self, read)
 
     def on_reloaded(self, event: watch.Reloaded) -> None:
         if isinstance(event.session, Session):
@@ -497,7 +502,7 @@ class TriageScreen(View[None]):
         watch.look(self, self.desk.session, self.desk.look)
         news = watch.changed(self.desk.session)
         if news and self.following_log and not self.news.startswith("reading"):
-            self.action_reload()
+            self._read(self.desk.session.read_on)
         elif not self.news.startswith("reading") and news != self.news:
             self.news = news
             self._header.refresh()

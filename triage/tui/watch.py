@@ -12,8 +12,10 @@ from textual.screen import Screen
 from textual.worker import get_current_worker
 
 from triage.log.source import Unreadable
-from triage.session import Activity, Session, open_session
+from triage.session import Activity, Session
 from triage.words import size_in_words
+
+Read = Callable[[Callable[[int, int], None]], Session]  # takes what is told of the bytes read, and all
 
 
 class Reading(Message):
@@ -76,12 +78,12 @@ class _Stopped(Exception):
     """The screen was left while the log was read."""
 
 
-def reload(screen: Screen[Any], path: str) -> None:
+def reload(screen: Screen[Any], read: Read) -> None:
     """Read a log in a thread. The screen gets `Reading` now and then, and one `Reloaded`."""
-    screen.run_worker(lambda: _read(screen, path), thread=True, exclusive=True, group="reload")
+    screen.run_worker(lambda: _read(screen, read), thread=True, exclusive=True, group="reload")
 
 
-def _read(target: MessagePump, path: str) -> None:
+def _read(target: MessagePump, read: Read) -> None:
     worker = get_current_worker()
 
     def progress(done: int, size: int) -> None:
@@ -90,7 +92,7 @@ def _read(target: MessagePump, path: str) -> None:
         target.post_message(Reading(done / max(1, size)))
 
     try:
-        target.post_message(Reloaded(open_session(path, progress)))
+        target.post_message(Reloaded(read(progress)))
     except Unreadable as error:
         target.post_message(Reloaded(error))
     except _Stopped:

@@ -340,8 +340,8 @@ class Decoder(BaseDecoder):
     def refusal(self, plan: Plan) -> Refusal | None:
         """Always: what its owner's recovery would refuse, else that the owner replaces the file whole."""
         owned = (
-            f"{self._path} is replaced whole by Orchestral, which owns it, so nothing is appended: check each "
-            "call, export the plan or the summary, and let Orchestral close the run"
+            f"{self._path} is replaced whole by Orchestral, which owns it, so nothing is appended: check "
+            "each call, export the plan or the summary, and let Orchestral close the run"
         )
         found = self._refused()
         code, says, ids = found or ("not_append_only", self._may, ())
