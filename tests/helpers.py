@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from triage.log import formats
 from triage.log.formats.native import RECORDS
 from triage.log.journal import Journal, read_journal
 from triage.recovery.plan import Owed, Plan, Repair, make_plan
@@ -186,3 +187,8 @@ def codes(plan: Plan) -> list[str]:
 def kinds(plan: Plan) -> list[tuple[str, str | None]]:
     """The repairs as (type, id of the call or of the request)."""
     return [(r.type, r.data.get("tool_call_id", r.data.get("request_id"))) for r in plan.repairs]
+
+
+def recognise(records: Sequence[Mapping[str, Any]]) -> formats.Format | None:
+    """The first format that is sure of one of the records, else None."""
+    return next((f for f in formats.in_order() if any(map(f.recognise, records))), None)

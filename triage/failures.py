@@ -28,6 +28,7 @@ from triage.failure_store import Cursor, Failure, Page, Place, Session, Store
 from triage.log import formats
 from triage.log.decoder import BaseDecoder
 from triage.log.events import TOOL_RESULT, Corrupt
+from triage.log.formats import native
 from triage.log.journal import CODES, Journal, records_of_document
 from triage.log.json_text import dumps
 from triage.log.lines import lines_of, read_line
@@ -99,7 +100,7 @@ def failures_of(journal: Journal, stop: Callable[[], bool]) -> Iterator[Occurren
     for line, code in enumerate(journal.codes, 1):
         if stop():
             return
-        if journal.format is formats.native and code not in _MAY_FAIL:
+        if journal.format is native and code not in _MAY_FAIL:
             continue
         for record in journal.records(line):
             finished = _finished(journal.format, decoder, record, line)

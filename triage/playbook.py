@@ -16,12 +16,10 @@ import json
 import os
 import re
 import shlex
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
-from urllib.parse import quote
 
 from triage.log.json_text import dumps
 from triage.recovery.plan import Owed
@@ -66,14 +64,18 @@ def load(log: str) -> tuple[Entry, ...]:
 
 def _read(file: str) -> tuple[Entry, ...]:
     try:
-        with open(file, "rb") as source:
-            return parse(tomllib.load(source), file)
+        with open(file, encoding="utf-8") as source:
+            text = source.read()
     except FileNotFoundError:
         return ()
-    except tomllib.TOMLDecodeError as error:
-        raise BadPlaybook(f"{file} is no valid TOML: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise BadPlaybook(f"{file} can't be read: {error}") from error
+    import tomllib  # only where there is a playbook: most logs have none
+
+    try:
+        return parse(tomllib.loads(text), file)
+    except tomllib.TOMLDecodeError as error:
+        raise BadPlaybook(f"{file} is no valid TOML: {error}") from error
 
 
 def parse(table: Mapping[str, Any], file: str) -> tuple[Entry, ...]:
@@ -153,6 +155,8 @@ def _in_shell(text: str) -> str:
 
 
 def _in_url(text: str) -> str:
+    from urllib.parse import quote
+
     return quote(text.encode("utf-8", "surrogatepass"), safe="")
 
 

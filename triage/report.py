@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from shutil import get_terminal_size
 from typing import Any, TextIO
-
-from rich.console import Console
-from rich.text import Text
 
 from triage.log.json_text import dumps
 from triage.playbook import BadPlaybook
 from triage.recovery.plan import Owed
-from triage.redact import redact_text
 from triage.session import Session
-from triage.text import clean
+from triage.text import clean, wrapped
 from triage.words import (
     GLYPHS,
     RISKS,
@@ -71,20 +69,19 @@ def plain(session: Session, file: TextIO | None = None, *, redacted: bool = Fals
     """Print the report to `file` (default: stdout), readable at 80 columns and in a pipe."""
     out = file or sys.stdout
     terminal = out.isatty()
-    console = Console(
-        file=out,
-        width=None if terminal else WIDTH,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        soft_wrap=False,
-        color_system="auto" if terminal else None,
-    )
+    width = get_terminal_size().columns if terminal else WIDTH
+    bold = terminal and os.environ.get("TERM") != "dumb"
     for indent, text, style in _paragraphs(session):
-        text = redact_text(text) if redacted else text
-        for line in Text(text, style=style).wrap(console, max(1, console.width - indent)):
-            line.rstrip()
-            console.print(Text(" " * indent).append_text(line), soft_wrap=True)
+        text = _redact(text) if redacted else text
+        for line in wrapped(text, max(1, width - indent)):
+            says = f"\x1b[1m{line}\x1b[0m" if bold and style == "bold" else line
+            out.write(" " * indent + says + "\n")
+
+
+def _redact(text: str) -> str:
+    from triage.redact import redact_text  # its patterns take long to compile
+
+    return redact_text(text)
 
 
 def _paragraphs(session: Session) -> Iterator[tuple[int, str, str]]:
@@ -170,7 +167,7 @@ def markdown(session: Session, *, redacted: bool = False) -> str:
     plan = session.plan
 
     def escape(text: str, limit: int | None = None) -> str:
-        return markdown_text(redact_text(text) if redacted else text, limit)
+        return markdown_text(_redact(text) if redacted else text, limit)
 
     out = [
         f"# {escape(headline(plan))}",

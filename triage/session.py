@@ -11,7 +11,6 @@ from triage import playbook, words
 from triage.log import append as appending
 from triage.log.append import Applied, Refused
 from triage.log.formats import TakesFrames
-from triage.log.history import landed
 from triage.log.journal import Journal, extend_journal, read_journal
 from triage.log.source import Base, open_for_reading, read_base
 from triage.log.writers import Holder, in_hand, written_lately
@@ -58,6 +57,8 @@ class Session:
 
     def holds(self, base: Base, repairs: Sequence[Mapping[str, Any]]) -> bool:
         """Whether the log is the one of `base` with each of `repairs` landed after it. Raises Unreadable."""
+        from triage.log.history import landed
+
         descriptor = open_for_reading(self.journal.path)
         try:
             same = read_base(descriptor, base.last_seq, base.size) == base

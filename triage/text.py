@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
+
+from rich.cells import cell_len, set_cell_size
 
 # C0 and C1 controls, DEL, line and paragraph separators, bidi controls, zero-width and other invisible
 # format characters, lone surrogates, tags, unassigned and private code points, soft hyphen, BOM.
@@ -58,3 +61,40 @@ def _unstack(text: str) -> str:
         if stacked <= _STACKED:
             kept.append(char)
     return "".join(kept)
+
+
+def wrapped(text: str, width: int) -> Iterator[str]:
+    """`text` over as many lines of `width` cells as it needs, broken at spaces."""
+    while cells_of(text) > width:
+        taken = breaking(text, width, fresh=True)
+        yield text[:taken].rstrip(" ")
+        text = text[taken:].lstrip(" ")
+    yield text
+
+
+def breaking(content: str, room: int, *, fresh: bool) -> int:
+    """How many characters of `content` go on a row with `room` cells; on a fresh row at least one."""
+    fits = fitting(content, room)
+    if content[fits : fits + 1] == " ":
+        return fits
+    space = content.rfind(" ", 0, fits)
+    if space > 0:
+        return space + 1
+    return max(1, fits) if fresh else 0 if room < 12 else fits
+
+
+def cells_of(content: str) -> int:
+    """The cells that a text takes on a terminal."""
+    return len(content) if content.isascii() else cell_len(content)
+
+
+def fitting(content: str, cells: int) -> int:
+    """How many characters of `content` fit into `cells` cells."""
+    if cells <= 0:
+        return 0
+    if content.isascii():
+        return min(cells, len(content))
+    piece = content[:cells]  # no character is narrower than none, so marks may follow: good enough to cut
+    if cell_len(piece) <= cells:
+        return len(piece)
+    return len(set_cell_size(piece, cells).rstrip(" ")) if piece else 0

@@ -35,8 +35,8 @@ from tests.formats.repairs import (
     session_of,
     why_left,
 )
-from tests.helpers import codes, evidence, ids, owed, risk, rule
-from triage.log.formats import claude, recognise
+from tests.helpers import codes, evidence, ids, owed, recognise, risk, rule
+from triage.log.formats import claude
 
 DEEP = "deep: later messages follow it; every version drops it from the request by itself, so resuming works"
 

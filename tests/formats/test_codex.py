@@ -25,9 +25,9 @@ from tests.formats.repairs import (
     session_of,
     why_left,
 )
-from tests.helpers import codes, ids, owed, risk, rule
+from tests.helpers import codes, ids, owed, recognise, risk, rule
 from triage.log.append import Refused
-from triage.log.formats import codex, recognise
+from triage.log.formats import codex
 
 LEFT = "the agent answers them as aborted by itself"
 

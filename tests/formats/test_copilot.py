@@ -56,9 +56,9 @@ from tests.formats.repairs import (
     session_of,
     why_left,
 )
-from tests.helpers import codes, ids, owed, risk, row, rule
+from tests.helpers import codes, ids, owed, recognise, risk, row, rule
 from triage.log.append import Refused
-from triage.log.formats import copilot, recognise
+from triage.log.formats import copilot
 from triage.recovery.plan import Plan
 from triage.session import open_session
 

@@ -22,9 +22,9 @@ from tests.formats.repairs import (
     session_of,
     why_left,
 )
-from tests.helpers import codes, ids, kinds, owed, risk, rule
+from tests.helpers import codes, ids, kinds, owed, recognise, risk, rule
 from triage.log.append import Refused
-from triage.log.formats import dsh, recognise
+from triage.log.formats import dsh
 from triage.log.source import Unreadable
 from triage.session import open_session
 

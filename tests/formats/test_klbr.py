@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.formats.repairs import FIXTURES, plan_of_log, records_of, session_of
-from tests.helpers import codes, ids, owed, risk, rule
+from tests.helpers import codes, ids, owed, recognise, risk, rule
 from triage.cli import main
 from triage.contract import plan_row
-from triage.log.formats import klbr, recognise
+from triage.log.formats import klbr
 from triage.session import open_session
 
 # An export of a session that ended well, and one that was taken after klbr died inside a cell.

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.formats.repairs import FIXTURES, log_of
-from tests.helpers import codes, ids, owed, risk, rule
+from tests.helpers import codes, ids, owed, recognise, risk, rule
 from triage.cli import main
 from triage.contract import plan_row
-from triage.log.formats import maka, recognise
+from triage.log.formats import maka
 from triage.session import Session, open_session
 
 RUNS = FIXTURES / "maka"

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.formats.repairs import FIXTURES, planned_lines
-from tests.helpers import codes, evidence, ids, owed, risk, rule
+from tests.helpers import codes, evidence, ids, owed, recognise, risk, rule
 from triage.cli import main
 from triage.contract import plan_row
-from triage.log.formats import orchestral, recognise
+from triage.log.formats import orchestral
 from triage.log.formats.orchestral_effects import FILES
 from triage.recovery.plan import Plan
 from triage.session import Session, open_session

@@ -37,8 +37,8 @@ from tests.formats.repairs import (
     session_of,
     why_left,
 )
-from tests.helpers import codes, ids, owed, risk, rule
-from triage.log.formats import pi, recognise
+from tests.helpers import codes, ids, owed, recognise, risk, rule
+from triage.log.formats import pi
 
 
 def fixture(name: str) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ import pytest
 
 from triage import words
 from triage.fleet.find import candidates
-from triage.log.formats import FORMATS
+from triage.log.formats import in_order
 from triage.log.source import Unreadable
 from triage.session import open_session
 
@@ -78,7 +78,7 @@ def test_every_fault_of_the_table_names_tests_that_are_there() -> None:
 
 
 def test_every_format_is_listed() -> None:
-    for format in FORMATS:
+    for format in in_order():
         assert f"| `{format.NAME}` |" in README
 
 

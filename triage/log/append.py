@@ -21,7 +21,6 @@ from typing import Any
 
 from triage.log.events import TOOL_RESULT, call_id
 from triage.log.formats import TakesFrames
-from triage.log.history import operators_after
 from triage.log.journal import Journal, extend_journal, read_journal
 from triage.log.source import Base, Unreadable, open_for_reading, read_base
 from triage.log.writers import find_writers, in_hand
@@ -229,6 +228,8 @@ def _compare(reader: int, journal: Journal) -> None:
 
 def moved(path: str, base: Base) -> Refusal:
     """The refusal for a log that is no longer in the state `base`: both states, and who moved it if known."""
+    from triage.log.history import operators_after  # a log seldom moves
+
     fresh = read_journal(path)
     now = fresh.base
     says = (

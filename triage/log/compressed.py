@@ -7,7 +7,6 @@ more frame. The `zstandard` package is optional.
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass
 from typing import IO
 
@@ -45,6 +44,8 @@ def is_compressed(descriptor: int) -> bool:
 
 def unpack(descriptor: int, size: int) -> Text:
     """The text of the first `size` bytes of a compressed log. Raises NoPackage, TooLarge and OSError."""
+    import tempfile
+
     try:
         import zstandard
     except ImportError as error:

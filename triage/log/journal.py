@@ -37,6 +37,7 @@ from triage.log.events import (
     Corrupt,
     Event,
 )
+from triage.log.formats import native
 from triage.log.json_text import Malformed, Unfinished, dumps, parse
 from triage.log.lines import BLOCK, BOM, is_inexact, lines_of, read_line
 from triage.log.source import Base, Unreadable, new_decoder, open_for_reading, opened, read_base
@@ -272,7 +273,7 @@ def _index_stretch(
 
     start, first = journal.offsets[-1], journal.lines + 1
     lines = lines_of(descriptor, size, start, progress=progress)
-    if journal.format is formats.native:
+    if journal.format is native:
         probing = size >= fast.PROBE_FROM
         quick = fast.Quick(journal.scan, journal.codes, journal.depths, journal.mates, CODES, whole, probing)
         quick.feed(lines, journal.offsets)

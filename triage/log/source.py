@@ -19,6 +19,7 @@ import orjson
 
 from triage.log import compressed, formats
 from triage.log.decoder import BaseDecoder
+from triage.log.formats import native
 from triage.log.json_text import Fragment, Malformed, Unfinished, parse
 from triage.log.lines import BLANK, BOM, lines_of, pieces_of
 
@@ -162,7 +163,7 @@ def _recognise(descriptor: int, path: str, size: int) -> tuple[formats.Format, b
     if quick is not None:
         return quick
     root = _root(start.decode("utf-8", "surrogateescape"))
-    for format in formats.FORMATS:
+    for format in formats.in_order():
         if format.document(root) is not None:
             return format, True
     seen = 0
@@ -170,14 +171,14 @@ def _recognise(descriptor: int, path: str, size: int) -> tuple[formats.Format, b
         if not raw.removeprefix(BOM).strip(BLANK):
             continue
         seen += 1
-        for format in formats.FORMATS:
+        for format in formats.in_order():
             pieces = pieces_of(raw, format)
             records = [piece.record if isinstance(piece, Fragment) else piece for piece in pieces]
             if any(format.recognise(record) for record in records if record):
                 return format, False
     if seen:
         raise Unreadable("not_a_log", f"{path} is no session log: none of its lines is a known event")
-    return formats.FORMATS[0], False
+    return native, False
 
 
 def _by_first_line(line: bytes) -> tuple[formats.Format, bool] | None:
@@ -187,10 +188,9 @@ def _by_first_line(line: bytes) -> tuple[formats.Format, bool] | None:
     except orjson.JSONDecodeError:
         return None
     if type(record) is dict:
-        for format in formats.FORMATS:
+        for format in formats.in_order():
             if format.document(record) is not None:
                 return format, True
-        for format in formats.FORMATS:
             if format.recognise(record):
                 return format, False
     return None

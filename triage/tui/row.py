@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rich.cells import cell_len, set_cell_size
-
-from triage.text import clean
+from triage.text import breaking, cells_of, clean, fitting
 
 Span = tuple[str, str]  # text, and the name of its style in `theme.STYLES`
 
@@ -37,7 +35,7 @@ def text(value: str, style: str = "text", *, limit: int | None = None) -> Span:
 
 def width_of(spans: Sequence[Span]) -> int:
     """The cells that spans take."""
-    return sum(_cells(content) for content, _ in spans)
+    return sum(cells_of(content) for content, _ in spans)
 
 
 def cut(spans: Sequence[Span], width: int) -> list[Span]:
@@ -49,9 +47,9 @@ def cut(spans: Sequence[Span], width: int) -> list[Span]:
     kept: list[Span] = []
     left = width - 1
     for content, style in spans:
-        cells = _cells(content)
+        cells = cells_of(content)
         if cells > left:
-            return [*kept, (content[: _fitting(content, left)] + "…", style)]
+            return [*kept, (content[: fitting(content, left)] + "…", style)]
         kept.append((content, style))
         left -= cells
     return kept
@@ -71,8 +69,8 @@ def shift(spans: Sequence[Span], cells: int) -> list[Span]:
     """The spans without their first `cells` cells."""
     kept: list[Span] = []
     for content, style in spans:
-        taken = min(len(content), _fitting(content, cells)) if cells > 0 else 0
-        cells -= _cells(content[:taken])
+        taken = min(len(content), fitting(content, cells)) if cells > 0 else 0
+        cells -= cells_of(content[:taken])
         if taken < len(content):
             cells = 0
             kept.append((content[taken:], style))
@@ -87,11 +85,11 @@ def wrap(spans: Sequence[Span], width: int, hang: int = 0) -> Iterator[Row]:
     for content, style in spans:
         while content:
             room = width - used
-            if _cells(content) <= room:
+            if cells_of(content) <= room:
                 line.append((content, style))
-                used += _cells(content)
+                used += cells_of(content)
                 break
-            taken = _breaking(content, room, fresh=used <= hang)
+            taken = breaking(content, room, fresh=used <= hang)
             if taken:
                 line.append((content[:taken].rstrip(" "), style))
                 content = content[taken:].lstrip(" ")
@@ -116,30 +114,3 @@ def mark(spans: Sequence[Span], marked: str) -> list[Span]:
             start = where.find(marked, at)
         found.append((content[at:], style))
     return [span for span in found if span[0]]
-
-
-def _breaking(content: str, room: int, *, fresh: bool) -> int:
-    """How many characters of `content` go on a row with `room` cells; on a fresh row at least one."""
-    fits = _fitting(content, room)
-    if content[fits : fits + 1] == " ":
-        return fits
-    space = content.rfind(" ", 0, fits)
-    if space > 0:
-        return space + 1
-    return max(1, fits) if fresh else 0 if room < 12 else fits
-
-
-def _cells(content: str) -> int:
-    return len(content) if content.isascii() else cell_len(content)
-
-
-def _fitting(content: str, cells: int) -> int:
-    """How many characters of `content` fit into `cells` cells."""
-    if cells <= 0:
-        return 0
-    if content.isascii():
-        return min(cells, len(content))
-    piece = content[:cells]  # no character is narrower than none, so marks may follow: good enough to cut
-    if cell_len(piece) <= cells:
-        return len(piece)
-    return len(set_cell_size(piece, cells).rstrip(" ")) if piece else 0

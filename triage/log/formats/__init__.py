@@ -1,12 +1,13 @@
-"""The log formats that triage reads, one module each. A new one takes a module and a line in `FORMATS`."""
+"""The log formats that triage reads, one module each. A new one takes a module and its name in `FORMATS`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+import os
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any, Protocol, cast, runtime_checkable
 
 from triage.log.decoder import BaseDecoder, Record
-from triage.log.formats import claude, codex, copilot, dsh, klbr, maka, native, orchestral, pi
 from triage.recovery.rules import Records
 
 
@@ -58,28 +59,35 @@ class HasRows(Protocol):
         """The kind, payload and time of a record, None where it is no row."""
 
 
-FORMATS: tuple[Format, ...] = (native, claude, codex, copilot, klbr, maka, orchestral, dsh, pi)
+# In the order in which they are asked. A module is loaded when its turn comes: most logs say at once what
+# they are, and the night is short.
+FORMATS = ("native", "claude", "codex", "copilot", "klbr", "maka", "orchestral", "dsh", "pi")
 
-_FOLDERS = tuple((format, format) for format in FORMATS if isinstance(format, IsFolder))
+# The file that makes a folder one log, and the format that knows what it means.
+_FOLDERS = {"run.json": "maka"}
 
 
-def recognise(records: Sequence[Record]) -> Format | None:
-    """The first format that is sure of one of the records, else None."""
-    for format in FORMATS:
-        if any(format.recognise(record) for record in records):
-            return format
-    return None
+def load(name: str) -> Format:
+    """The format of a name in `FORMATS`."""
+    return cast("Format", import_module(f"{__name__}.{name}"))
+
+
+def in_order() -> Iterator[Format]:
+    """The formats, each loaded when it is asked for."""
+    return map(load, FORMATS)
 
 
 def is_log_folder(path: str) -> bool:
     """Whether a folder is one log, as a run folder is."""
-    return any(folder.events_file(path) is not None for _, folder in _FOLDERS)
+    return os.path.isdir(path) and locate(path)[1] is not None
 
 
 def locate(path: str) -> tuple[str, Format | None]:
     """The events file of the log that `path` names, and its format where that is known from the place."""
-    for format, folder in _FOLDERS:
-        found = folder.events_file(path)
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    for header, name in _FOLDERS.items():
+        format = load(name) if os.path.lexists(os.path.join(folder, header)) else None
+        found = format.events_file(path) if isinstance(format, IsFolder) else None
         if found is not None:
             return found, format
     return path, None
