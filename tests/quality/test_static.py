@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from triage.log.formats import FORMATS
+
 ROOT = Path(__file__).parents[2]
 TOP_LEVEL = {
     "CHANGELOG.md",
@@ -20,6 +22,16 @@ TOP_LEVEL = {
     "tests",
     "triage",
 }
+
+
+def test_every_format_module_is_a_format(tmp_path: Path) -> None:
+    script = tmp_path / "every_format.py"
+    lines = ["from triage.log.formats import Format", f"from triage.log.formats import {', '.join(FORMATS)}"]
+    lines += [f"as_{name}: Format = {name}" for name in FORMATS]
+    script.write_text("\n".join(lines))
+    command = [sys.executable, "-m", "mypy", str(script)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize(
