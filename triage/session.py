@@ -32,7 +32,7 @@ class Session:
     @property
     def last_time(self) -> Any:
         """The time of the last event that carries one, as the log wrote it; None where none does."""
-        return self.journal.scan.state().last_time
+        return self.journal.scan.last_time
 
     def hint(self, owed: Owed) -> Hint | None:
         """What the playbook says of an owed call, else None. Raises BadPlaybook."""

@@ -73,6 +73,9 @@ _RANK = {name: code for name, code in CODES.items() if code >= CODES[TURN_START]
 LARGEST_DOCUMENT = 256 << 20  # bytes of a one-document log that are read whole
 
 
+_UNREAD = Base(0, 0, 0, "", True, -1)  # of a log that is still being read
+
+
 class Mark(NamedTuple):
     """What is known as of the last newline of a log: where reading goes on once the log has grown."""
 
@@ -171,9 +174,8 @@ def read_journal(path: str, progress: Callable[[int, int], None] | None = None) 
     in which no line is an event of a known format.
     """
     with opened(path) as log:
-        base = read_base(log.descriptor, -1)
         journal = Journal(
-            log.path, log.format, log.size, log.modified, log.one_document, base,
+            log.path, log.format, log.size, log.modified, log.one_document, _UNREAD,
             array("Q", [0]), bytearray(), bytearray(), array("Q"),
             Scan(), new_decoder(log.format, log.path), [], text=log.text,
         )  # fmt: skip
@@ -188,7 +190,7 @@ def read_journal(path: str, progress: Callable[[int, int], None] | None = None) 
             line = max(1, journal.lines)
             says = f"{log.text.broken}: its bytes are kept"
             journal.scan.corrupt(Corrupt(line, log.length, log.length, says, None, True))
-        journal.base = read_base(log.descriptor, journal.scan.state().next_seq - 1, log.size)
+        journal.base = read_base(log.descriptor, journal.scan.next_seq - 1, log.size)
         return journal
 
 
@@ -214,7 +216,7 @@ def extend_journal(journal: Journal, progress: Callable[[int, int], None] | None
             scan=copied.scan, decoder=copied.decoder, mark=copied,
         )  # fmt: skip
         _index_lines(log.source, log.size, grown, progress)
-        grown.base = read_base(log.descriptor, grown.scan.state().next_seq - 1, log.size)
+        grown.base = read_base(log.descriptor, grown.scan.next_seq - 1, log.size)
         return grown
 
 

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import orjson
@@ -187,6 +188,7 @@ class Fragment:
     record: Mapping[str, Any] = field(default_factory=dict)
 
 
+@cache
 def starts_with(keys: Sequence[str]) -> re.Pattern[str]:
     """A pattern for where a record may begin whose first key is one of `keys`."""
     return re.compile(r'\{\s*"(?:' + "|".join(map(re.escape, keys)) + r')"\s*:')

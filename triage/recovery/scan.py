@@ -104,6 +104,16 @@ class Scan(Board):
         return 0
 
     @property
+    def next_seq(self) -> int:
+        """The seq of the first event of a repair."""
+        return self._seqs.next(self.events)
+
+    @property
+    def last_time(self) -> Any:
+        """The time of the last event that carries one, as the log wrote it; None where none does."""
+        return self._last_time
+
+    @property
     def expected_seq(self) -> int | None:
         """The seq that the next event should carry; None where any would do."""
         return self._seqs.expected
@@ -167,7 +177,7 @@ class Scan(Board):
             anomalies=(*self._anomalies, *self._of_last_turn, *counted, *unknown, *self._seqs.missing()),
             corrupt=tuple(self._corrupt),
             events=self.events,
-            next_seq=self._seqs.next(self.events),
+            next_seq=self.next_seq,
             has_request_headers=self._headers,
             last=self._last,
             last_time=self._last_time,

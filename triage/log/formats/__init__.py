@@ -86,7 +86,9 @@ def locate(path: str) -> tuple[str, Format | None]:
     """The events file of the log that `path` names, and its format where that is known from the place."""
     folder = path if os.path.isdir(path) else os.path.dirname(path)
     for header, name in _FOLDERS.items():
-        format = load(name) if os.path.lexists(os.path.join(folder, header)) else None
+        if not os.path.lexists(os.path.join(folder, header)):
+            continue
+        format = load(name)
         found = format.events_file(path) if isinstance(format, IsFolder) else None
         if found is not None:
             return found, format
