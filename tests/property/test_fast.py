@@ -22,7 +22,7 @@ class NeverQuick:
         self.whole = arguments[-2]
 
     def feed(self, lines, offsets) -> None:
-        for line, raw in enumerate(lines, 1):
+        for line, raw in enumerate(lines, len(offsets)):
             offsets.append(offsets[-1] + len(raw))
             self.whole(line, raw)
 
