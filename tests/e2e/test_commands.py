@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from rich.cells import cell_len
 from tests.e2e.conftest import SAMPLES, Run, Sample
 from tests.e2e.steps import appended
 from tests.e2e.terminal import COMMAND, environment
+from tests.helpers import dispatch, log, names, turn_start
 
 SMALL = sorted(path.name for path in SAMPLES.glob("*.jsonl") if path.stat().st_size < 100_000)
 CODES = {"clean": 0, "crashed": 1, "doubtful": 1}
@@ -152,6 +154,14 @@ def test_apply_without_every_answer_is_refused_names_the_ids_and_writes_nothing(
         assert (refusal["code"], refusal["retryable"]) == ("unacknowledged", True)
     assert log.read_bytes() == before
     assert os.stat(log).st_mtime_ns == was.st_mtime_ns
+
+
+def test_what_apply_asks_for_can_be_pasted_even_for_an_id_like_an_option(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(log(turn_start(1), names(("--help", "bash", {})), dispatch("--help")))
+    asked = run("apply", path).stderr.strip().rpartition("then add ")[2]
+    assert run("apply", path, *shlex.split(asked.replace("FINDING", "ran"))).returncode == 0
+    assert run("plan", path).returncode == 0
 
 
 def test_apply_with_every_answer_appends_and_says_what(sample: Sample, run: Run) -> None:

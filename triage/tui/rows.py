@@ -167,8 +167,8 @@ class Rows(Widget, can_focus=True):
         width, height = self.size
         frame = "focus" if self.has_focus else "frame"
         if self._framed and y in (0, height - 1):
-            edge = top_edge if y == 0 else bottom_edge
-            return joined(lay_out(edge(self._labels, width, frame), width))
+            edge = top_edge(self._labels, width, frame) if y == 0 else bottom_edge(self._foot(), width, frame)
+            return joined(lay_out(edge, width))
         index = self.top + y - self._framed
         known = self.source.count(index, self.room)
         line = self.source.row(index, self.room) if index < known else BLANK
@@ -177,9 +177,17 @@ class Rows(Widget, can_focus=True):
         spans: list[Span] = [(MARK, "focus") if here else (" ", frame), *inside, (" ", inside[-1][1])]
         if here:
             on_top = "cursor" if self.has_focus else "cursor-away"
-            spans = [(content, f"{style} {on_top}") for content, style in spans]
+            spans = [(text, style if style == "match" else f"{style} {on_top}") for text, style in spans]
         side: list[Span] = [("│", frame)] if self._framed else []
         return joined([*side, *(spans[:1] if width < EDGES else spans), *side])
+
+    def _foot(self) -> Labels:
+        """What the lower edge says: where nothing else tells, how many rows are out of view below it."""
+        stop = self.top + self.in_view
+        below = self.source.count(stop, self.room) - stop
+        if below <= 0 or self._labels.info or self._labels.foot:
+            return self._labels
+        return self._labels._replace(foot=((f"↓ {below:,} more", "dim"),))
 
     def render_line(self, y: int) -> Strip:
         spans = self._painted[y] = self._line(y)
@@ -249,6 +257,9 @@ class Rows(Widget, can_focus=True):
         elif delta < 0 and self.top > 0:
             self.top = 0  # show the headings above the first stop
             self.repaint()
+        elif delta > 0 and self.top < known - self.in_view:
+            self.top += 1  # and what follows the last one
+            self.repaint()
 
     def action_move(self, delta: int) -> None:
         if self.page:
@@ -280,6 +291,8 @@ class Rows(Widget, can_focus=True):
             self.scroll_rows(known)
         else:
             self.move_to(known - 1)
+            self.top = max(0, known - self.in_view)
+            self.repaint()
 
     # ---- mouse and focus
 
