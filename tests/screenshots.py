@@ -11,15 +11,18 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import chdir
 from datetime import UTC, datetime
 from pathlib import Path
 
+from triage.fleet.scan import Crew, Scan
 from triage.session import Activity, Session, open_session
 from triage.tui.app import make_app
 from triage.tui.theme import DARK
 
 ROOT = Path(__file__).parents[1]
-LOG = ROOT / "sample_logs" / "crashed-dispatched.jsonl"
+FOLDER = "sample_logs"
+LOG = f"{FOLDER}/crashed-dispatched.jsonl"
 NOW = datetime(2026, 5, 20, 14, 11, tzinfo=UTC)
 
 # What each picture shows: the size of the terminal, and the keys that lead there.
@@ -28,6 +31,7 @@ PICTURES: dict[str, tuple[tuple[int, int], Sequence[str]]] = {
     "accept": ((100, 20), ("a", "R", "c", *"refund", "space", *"re", "underscore", *"91", "enter")),
     "narrow": ((80, 24), ()),
     "evidence": ((100, 40), ("enter",)),
+    "sessions": ((120, 40), ("j", "j")),
 }
 
 
@@ -35,9 +39,12 @@ def _quiet(session: Session) -> Activity:
     return Activity((), grown=0, replaced=False, lately=False, unchecked="")
 
 
-async def _picture(size: tuple[int, int], keys: Sequence[str]) -> str:
-    app = make_app(open_session(str(LOG)), operator="ann", clock=lambda: NOW, theme=DARK, look=_quiet)
+async def _picture(name: str, size: tuple[int, int], keys: Sequence[str]) -> str:
+    source = Scan([FOLDER], Crew(0)) if name == "sessions" else open_session(LOG)
+    app = make_app(source, operator="ann", clock=lambda: NOW, theme=DARK, look=_quiet)
     async with app.run_test(size=size) as pilot:
+        await app.workers.wait_for_complete()
+        await pilot.pause()
         await pilot.press(*keys)
         await app.workers.wait_for_complete()
         await pilot.pause()
@@ -51,7 +58,8 @@ def pictures() -> dict[str, str]:
         os.environ["XDG_STATE_HOME"] = folder
         os.environ.pop("NO_COLOR", None)
         try:
-            return {name: asyncio.run(_picture(*how)) for name, how in PICTURES.items()}
+            with chdir(ROOT):  # no path of the host is in a picture
+                return {name: asyncio.run(_picture(name, *how)) for name, how in PICTURES.items()}
         finally:
             for name, value in before.items():
                 os.environ.pop(name, None)

@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from triage import __version__
-from triage.commands import CLEAN, UNREADABLE, USAGE, fail, login, note, parser, say_if_empty, show
+from triage.commands import CLEAN, UNREADABLE, fail, login, note, parser, say_if_empty, show
 
 COMMANDS = {
     "plan": "what would be appended, and why; changes nothing",
@@ -20,8 +21,6 @@ COMMANDS = {
     "errors": "what failed in many sessions, and how often the same failure came back",
 }
 
-READ_BEHIND_A_SCREEN = 16 << 20  # bytes of a log from which its reading shows its progress
-
 _EPILOG = (
     "commands (triage COMMAND --help):\n"
     + "".join(f"  {name:<9}{says}\n" for name, says in COMMANDS.items())
@@ -29,8 +28,8 @@ _EPILOG = (
 exit codes: 0 nothing to repair, or repaired; 1 a repair is planned, or the log is doubtful;
 2 wrong usage; 3 a log can't be read; 4 refused, and nothing was written
 
-triage LOG opens the screen; press ? there for the keys. A log is never changed except by an append
-that you confirm."""
+triage LOG opens the screen, triage DIR the list of its sessions; press ? there for the keys. A log is
+never changed except by an append that you confirm."""
 )
 
 
@@ -94,18 +93,25 @@ def _open(arguments: list[str]) -> int:
     if options.agents:
         from triage.fleet.find import agents_folders
 
-        return _list([*options.log, *agents_folders(os.environ)])
+        options.log += agents_folders(os.environ)
+        if not options.log:
+            note("none of the agents' folders is on this machine")
+            return CLEAN
     if not options.log:
         options_of.error("name a LOG or a folder, or use --agents")
-    if not options.plain and any(map(_is_folder_of_logs, options.log)):
+    many = options.agents or (not options.plain and any(map(_is_folder_of_logs, options.log)))
+    if many and (options.plain or not _has_terminal()):
         return _list(options.log)
     if options.plain or not _has_terminal():
         from triage.commands.plan import report
 
         return report(options.log, options.redact)
-    if len(options.log) > 1:
-        return fail("the screen opens one log at a time: use --plain for several", USAGE)
-    return _screen(options.log[0], options.read_only, options.redact, options.operator or login())
+    how = {
+        "read_only": options.read_only,
+        "redact": options.redact,
+        "operator": options.operator or login(),
+    }
+    return _picker(options.log, how) if many or len(options.log) > 1 else _screen(options.log[0], how)
 
 
 def _is_folder_of_logs(path: str) -> bool:
@@ -120,8 +126,8 @@ def _list(paths: Sequence[str]) -> int:
     """One row for each session below the paths, the worst first, and how to open one."""
     from triage.commands.scan import run
 
-    code = run(paths) if paths else CLEAN
-    note("open one with: triage LOG" if paths else "none of the agents' folders is on this machine")
+    code = run(paths)
+    note("open one with: triage LOG")
     return code
 
 
@@ -132,8 +138,20 @@ def _has_terminal() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
-def _screen(path: str, read_only: bool, redact: bool, operator: str) -> int:
-    from triage.log.source import Unreadable, opened
+def _picker(paths: Sequence[str], how: dict[str, Any]) -> int:
+    from triage.fleet.scan import NICE, Crew, Scan, cores
+
+    crew = Crew(cores(), NICE)  # before the screen, which has threads
+    try:
+        from triage.tui.app import run
+
+        return _said(run(Scan(paths, crew), **how))
+    finally:
+        crew.close()
+
+
+def _screen(path: str, how: dict[str, Any]) -> int:
+    from triage.log.source import READ_BEHIND_A_SCREEN, Unreadable, opened
     from triage.session import open_session
 
     try:
@@ -143,9 +161,12 @@ def _screen(path: str, read_only: bool, redact: bool, operator: str) -> int:
         source = path if size > READ_BEHIND_A_SCREEN else open_session(path)
         from triage.tui.app import run
 
-        says = run(source, read_only=read_only, operator=operator, redact=redact)
+        return _said(run(source, **how))
     except Unreadable as error:
         return fail(str(error), UNREADABLE)
+
+
+def _said(says: str) -> int:
     if says:
         show(says)
     return CLEAN

@@ -162,18 +162,29 @@ def markdown_text(text: str, limit: int | None = None) -> str:
     return _MARKDOWN.sub(lambda match: match[0][:-1] + "\\" + match[0][-1], clean(text, limit=limit))
 
 
-def markdown(session: Session, *, redacted: bool = False) -> str:
-    """The incident summary of one log as Markdown."""
+def markdown_code(text: str) -> str:
+    """Cleaned text as a code span: it means nothing there, and can be copied as it is."""
+    text = clean(text)
+    fence = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
+    pad = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def markdown(session: Session, *, redacted: bool = False, name: str = "") -> str:
+    """The incident summary of one log as Markdown. `name` stands before its headline, where one is given."""
     plan = session.plan
 
+    def safe(text: str) -> str:
+        return _redact(text) if redacted else text
+
     def escape(text: str, limit: int | None = None) -> str:
-        return markdown_text(_redact(text) if redacted else text, limit)
+        return markdown_text(safe(text), limit)
 
     out = [
-        f"# {escape(headline(plan))}",
+        f"# {escape(name, 80)}{': ' if name else ''}{escape(headline(plan))}",
         "",
-        f"- Log: {escape(session.path)} ({', '.join(escape(fact) for fact in facts(session))})",
-        f"- Where it died: {plan.boundary.name}"
+        f"- Log: {escape(session.path)} ({escape(', '.join(facts(session)))})",
+        f"- Where it {'ended' if plan.status == 'clean' else 'died'}: {plan.boundary.name}"
         + (f" (line {plan.boundary.line:,})" if plan.boundary.line else ""),
         f"- What may happen next: {escape(what_next(plan.boundary))}",
         *(f"- {escape(says)}" for says in at_the_end(plan, datetime.now(UTC))),
@@ -195,7 +206,8 @@ def markdown(session: Session, *, redacted: bool = False) -> str:
         for o in plan.owed:
             out += ["", f"### {GLYPHS[o.label]} {escape(o.name or '(no name)', 60)} {escape(o.key, 80)}", ""]
             out.append(f"- {escape(RISKS[o.label])}")
-            out.append(f"- Arguments: {escape(arguments_in_short(o)) or 'none'}")
+            arguments = arguments_in_short(o)
+            out.append(f"- Arguments: {markdown_code(safe(arguments)) if arguments else 'none'}")
             out += [f"- Line {e.line:,}: {escape(e.says)}" for e in o.evidence]
             out += [f"- Playbook, {escape(says)}" for says in _hints(session, o)]
     if plan.left:

@@ -16,6 +16,7 @@ from triage.recovery.verdict import FAILURE_SENTENCES, REASON_SENTENCES
 
 GLYPHS = {"UNKNOWN": "▲", "NOT STARTED": "●", "WAITING": "◆", "DENIED": "■"}
 STATUS_GLYPHS = {"crashed": "✖", "doubtful": "?", "clean": "✓"}
+SESSION_GLYPHS = {**STATUS_GLYPHS, "refused": "✖", "unreadable": "✖", "live": "~"}
 
 RISKS = {
     "UNKNOWN": "Outcome unknown: the call may have taken effect. Check it, then answer.",
@@ -156,6 +157,15 @@ def size_in_words(size: int) -> str:
         if size < bytes_each * 999.5:
             return f"{size / bytes_each:.1f} {unit}"
     return f"{size / 1e9:.1f} GB"
+
+
+def scan_in_words(read: int, found: int, whole: bool, skipped: int, *, over: bool) -> str:
+    """How far a scan is: `scanning 312 of 10,000 …`; once it is over, how many sessions it found."""
+    if not over:
+        return f"scanning {read:,} " + (f"of {found:,} …" if whole else f"… {found:,} files so far")
+    if whole and read >= found:
+        return counted(read - skipped, "session")
+    return f"stopped at {read:,} of {found:,} files"
 
 
 def corrupt_in_the_way(lines: Sequence[int]) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 from triage.cli import main
+from triage.report import markdown_code
 
 SAMPLES = Path(__file__).parents[2] / "sample_logs"
 
@@ -41,6 +44,18 @@ def test_it_names_what_died_and_what_a_person_found(
     assert "ann found: ran (seen in the dashboard)" in text
     assert "double-started.jsonl | crashed" in text
     assert "| clean.jsonl" not in text
+    assert "| crashed-dispatched.jsonl | repaired |" in text
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert [line.split(": ")[0] for line in headings] == [
+        "## crashed-dispatched.jsonl",
+        "## double-started.jsonl",
+    ]
+
+
+@pytest.mark.parametrize("text", ["a", "`", "``a`", " a ", "a`", "[x](y) <b> *c* https://d \\", "`````"])
+def test_arguments_are_shown_as_they_are_and_mean_nothing(text: str) -> None:
+    page = MarkdownIt("gfm-like", {"linkify": False}).render(f"- Arguments: {markdown_code(text)}")
+    assert page == f"<ul>\n<li>Arguments: <code>{escape(text)}</code></li>\n</ul>\n"
 
 
 def test_secrets_are_taken_out_unless_they_are_asked_for(

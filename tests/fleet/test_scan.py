@@ -81,6 +81,21 @@ def test_links_are_never_followed_out_of_the_folder(
     assert scanned(capsys, str(inside))[:2] == (0, [])
 
 
+def test_folders_may_lie_as_deep_as_the_system_lets_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [f"{tmp_path}{'/d' * depth}" for depth in range(1, 1500)]
+    for folder in folders:
+        os.mkdir(folder)
+    log = shutil.copy(SAMPLES / "clean.jsonl", folders[-1])
+    try:
+        assert len(scanned(capsys, str(tmp_path))[1]) == 1
+    finally:
+        os.unlink(log)
+        for folder in reversed(folders):  # pytest would not get so deep
+            os.rmdir(folder)
+
+
 def test_a_named_file_that_cannot_be_read_exits_3_and_one_that_was_found_does_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -97,6 +97,7 @@ def test_the_top_level_holds_what_it_should_and_nothing_else() -> None:
 
 
 def test_importing_a_command_never_imports_textual() -> None:
-    modules = "triage.cli, triage.commands.plan, triage.commands.apply, triage.report, triage.contract"
+    modules = "triage.cli, triage.commands.plan, triage.commands.apply, triage.report, triage.contract, "
+    modules += "triage.commands.scan, triage.fleet.listing"
     code = f"import sys, {modules}; sys.exit('textual' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

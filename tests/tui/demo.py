@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from textual.pilot import Pilot
 
-from tests.helpers import Happening, dispatch, event, log, names, result, step_end, step_start, turn_end
+from tests.helpers import (
+    GARBAGE,
+    Happening,
+    dispatch,
+    event,
+    log,
+    names,
+    result,
+    step_end,
+    step_start,
+    turn_end,
+)
 from tests.helpers import turn_start as starts
+from triage.fleet.scan import Crew, Part, Scan
 from triage.session import Activity, Session, open_session
 from triage.tui.app import TriageApp, make_app
 from triage.tui.theme import DARK
@@ -118,14 +131,60 @@ def write(folder: Path, happenings: Sequence[Happening], tail: bytes = b"") -> s
 
 def app_on(path: str, **options: Any) -> TriageApp:
     """The app on a log, with the clock at `NOW`."""
+    return _app(open_session(path), **options)
+
+
+def picker_on(*starts: str, scan: Any = None, **options: Any) -> TriageApp:
+    """The app on the sessions below some paths, which are read without workers; or on another scan."""
+    return _app(scan or Scan(starts, Crew(0)), **options)
+
+
+class Held:
+    """A scan that finds nothing by itself and goes on until it is stopped, or a test hangs."""
+
+    starts = ("logs",)
+
+    def __init__(self) -> None:
+        self.waits = threading.Event()
+        self.stopped = False
+
+    def parts(self, stopped: Callable[[], bool]) -> Iterator[Part]:
+        for _ in range(1000):
+            self.stopped = stopped()
+            if self.stopped:
+                return
+            self.waits.wait(0.02)
+        yield Part([], 0, False)
+
+
+def _app(source: Any, **options: Any) -> TriageApp:
     return make_app(
-        open_session(path),
+        source,
         operator=options.pop("operator", "ann"),
         clock=lambda: NOW,
         theme=options.pop("theme", DARK),
         look=options.pop("look", quiet),
         **options,
     )
+
+
+def folder_of_sessions(folder: Path) -> str:
+    """A folder: one session may have done damage, others owe less or nothing, one file is no log."""
+    logs = folder / "logs"
+    (logs / "deep").mkdir(parents=True)
+    for name, happenings in {
+        "clean.jsonl": clean_log(),
+        "deep/refund.jsonl": crashed(),
+        "doubtful.jsonl": [*clean_log(), GARBAGE, names(("k1", "bash", {"command": "make"}))],
+        "reading.jsonl": [starts(1), says("read the notes"), step_start(), names("r1"), step_end()],
+        "waiting.jsonl": [
+            *(starts(1), says("tidy up"), step_start(), names("w1")),
+            event("approval_requested", request_id="apr_1", tool_call_id="w1"),
+        ],
+    }.items():
+        (logs / name).write_bytes(log(*happenings))
+    (logs / "notes.txt").write_text("no log\n")
+    return "logs"
 
 
 async def settle(pilot: Pilot[Any]) -> None:

@@ -16,6 +16,7 @@ from triage.tui.choice import CHOICE, ChoiceScreen
 from triage.tui.done_screen import DoneScreen
 from triage.tui.editor import editor_command
 from triage.tui.errors_screen import ErrorsScreen
+from triage.tui.picker_screen import PickerScreen
 from triage.tui.rows import Rows
 from triage.tui.text_screen import EvidenceScreen, TextScreen
 from triage.tui.triage_screen import TriageScreen
@@ -26,6 +27,7 @@ TABLES = {
     AcceptScreen: keys.ANSWERS,
     TextScreen: keys.TEXT,
     ErrorsScreen: keys.ERRORS,
+    PickerScreen: keys.PICKER,
     DoneScreen: keys.DONE,
     ChoiceScreen: CHOICE,
 }

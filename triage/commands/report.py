@@ -23,7 +23,8 @@ _PAGE = """<!doctype html>
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
 table {{ border-collapse: collapse; }}
 th, td {{ border: 1px solid #999; padding: .3rem .6rem; text-align: left; }}
-code, td, li {{ overflow-wrap: anywhere; }} h1 {{ border-bottom: 3px double #333; }}
+code, td, li {{ overflow-wrap: anywhere; }} td:first-child {{ white-space: nowrap; }}
+h1 {{ border-bottom: 3px double #333; }}
 </style></head><body>
 {body}
 </body></html>
@@ -82,26 +83,30 @@ def compose(sessions: Sequence[Session], *, redacted: bool, now: datetime | None
 
     shown = [s for s in sessions if s.plan.status != "clean" or next(repairs_in(s.journal), None)]
     written = (now or datetime.now(UTC)).isoformat(timespec="seconds")
-    looked = (
-        f"{counted(len(sessions), 'session')} looked at; {len(shown):,} of them need a repair, are doubtful"
-    )
-    out = ["# Incident report", "", f"Written {written}. {looked}, or were repaired."]
+    looked = f"{counted(len(sessions), 'session')} looked at; {len(shown):,} of them listed here"
+    out = ["# Incident report", "", f"Written {written}. {looked}: to repair, doubtful, or repaired."]
     if shown:
         out += ["", "| session | status | owed | died in |", "|---|---|---|---|"]
         out += [
-            f"| {escape(os.path.basename(s.path), 80)} | {s.plan.status} | {escape(owed_in_words(s.plan))} "
-            f"| {escape(s.plan.boundary.name)} |"
+            f"| {escape(_name(s), 80)} | "
+            + ("repaired |  |  |" if s.plan.status == "clean" else f"{s.plan.status} | {_owed(s)} |")
             for s in shown
         ]
     for session in shown:
-        out += [
-            "",
-            markdown(session, redacted=redacted).replace("\n#", "\n##").replace("# ", "## ", 1).rstrip(),
-        ]
+        summary = markdown(session, redacted=redacted, name=_name(session))
+        out += ["", summary.replace("\n#", "\n##").replace("# ", "## ", 1).rstrip()]
         appended = list(_appended(session))
         if appended:
             out += ["", "### Appended by repairs", "", *(f"- {escape(line)}" for line in appended)]
     return "\n".join(out) + "\n"
+
+
+def _owed(session: Session) -> str:
+    return f"{markdown_text(owed_in_words(session.plan))} | {session.plan.boundary.name}"
+
+
+def _name(session: Session) -> str:
+    return os.path.basename(session.path) or session.path
 
 
 def _appended(session: Session) -> Iterator[str]:
@@ -110,7 +115,7 @@ def _appended(session: Session) -> Iterator[str]:
         risk = f", {past.risk} (rule {past.rule})" if past.risk else ""
         found = f"; {past.operator or 'somebody'} found: {past.finding}" if past.finding else ""
         said = f" ({past.note})" if past.note else ""
-        yield f"line {past.line:,}, {past.time or 'no time'}: {past.type}{call}{risk}{found}{said}"
+        yield f"Line {past.line:,}, {past.time or 'no time'}: {past.type}{call}{risk}{found}{said}"
 
 
 def as_html(text: str) -> str:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from triage.commands import CLEAN, PLANNED, UNREADABLE, USAGE, fail, note, parser, show, show_json
 from triage.fleet import cluster
 from triage.fleet.cluster import NoFleet
-from triage.fleet.find import candidates
+from triage.fleet.find import files
 from triage.fleet.row import NEEDS_REPAIR, Row, worst_first
 from triage.fleet.scan import rows
 from triage.text import clean
@@ -52,11 +52,10 @@ def run(arguments: Sequence[str]) -> int:
 def _rows(starts: Sequence[str], scheduler: str | None) -> dict[str, Row | None]:
     """Each file below `starts` with its row; None for what is no session log."""
     if scheduler is None:
-        files = list(dict.fromkeys(file for start in starts for file in candidates(start)))
-        return dict(zip(files, rows(files), strict=True))
-    files = list(dict.fromkeys(file for start in starts for file in cluster.files_of(start)))
-    found: dict[str, Row | None] = dict.fromkeys(files)
-    found.update((row.path, row) for row in cluster.rows(scheduler, files) if row is not None)
+        return dict(rows(list(files(starts))))
+    urls = list(dict.fromkeys(file for start in starts for file in cluster.files_of(start)))
+    found: dict[str, Row | None] = dict.fromkeys(urls)
+    found.update((row.path, row) for row in cluster.rows(scheduler, urls) if row is not None)
     return found
 
 

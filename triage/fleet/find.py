@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from triage.log.formats import is_log_folder
 
@@ -24,6 +24,16 @@ def agents_folders(environ: Mapping[str, str]) -> list[str]:
     return [place for place in places if os.path.isdir(place)]
 
 
+def files(paths: Iterable[str]) -> Iterator[str]:
+    """The candidates of several paths, each once, found as they are asked for."""
+    seen: set[str] = set()
+    for path in paths:
+        for file in candidates(path):
+            if file not in seen:
+                seen.add(file)
+                yield file
+
+
 def candidates(path: str) -> Iterator[str]:
     """`path` itself where it is a file or a log that is a folder; else every regular file below it, by name.
 
@@ -32,16 +42,23 @@ def candidates(path: str) -> Iterator[str]:
     if not os.path.isdir(path) or is_log_folder(path):
         yield path
         return
-    try:
-        with os.scandir(path) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in found:
+    open_folders = [_entries(path)]
+    while open_folders:
+        entry = next(open_folders[-1], None)
         try:
-            if entry.is_dir(follow_symlinks=False):
-                yield from candidates(entry.path)
-            elif entry.is_file(follow_symlinks=False):
+            if entry is None:
+                open_folders.pop()
+            elif entry.is_dir(follow_symlinks=False) and not is_log_folder(entry.path):
+                open_folders.append(_entries(entry.path))
+            elif entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False):
                 yield entry.path
         except OSError:
             continue
+
+
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return iter(sorted(entries, key=lambda entry: entry.name))
+    except OSError:
+        return iter(())

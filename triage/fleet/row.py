@@ -68,14 +68,15 @@ def read_row(path: str, holders: Mapping[tuple[int, int], Holder] | None = None)
     """
     try:
         session = open_session(path)
-        return _row(session, holders or {})
+        return row_of(session, holders or {})
     except Unreadable as error:
         if error.code == "not_a_log":
             return None
         return Row(path, None, "unreadable", why=str(error))
 
 
-def _row(session: Session, holders: Mapping[tuple[int, int], Holder]) -> Row:
+def row_of(session: Session, holders: Mapping[tuple[int, int], Holder]) -> Row:
+    """The row of a session that was opened; `holders` as for `read_row`."""
     plan, journal = session.plan, session.journal
     holder = holders.get((journal.base.device, journal.base.inode))
     status, why = plan.status, plan.doubt

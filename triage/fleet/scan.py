@@ -1,35 +1,176 @@
-"""Rows of many sessions, from worker processes where that is worth their start."""
+"""Rows of many sessions as they are read, by worker processes where that is worth their start."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 
+from triage.fleet.find import files
 from triage.fleet.row import Row, read_row
 from triage.log.writers import Holder, all_writers
+from triage.trouble import keep_trace
 
 FEW = 32  # files that are read faster than workers start
-CHUNK = 64  # files handed to a worker at a time
+CHUNK = 16  # files handed to a worker at a time
+AHEAD = 256  # files that are looked for between two looks at the workers
+POLL_SECONDS = 0.1  # between two looks whether to stop
+NICE = 10  # how far workers stand back behind a screen
+
+Read = tuple[str, Row | None]  # a path and its row, None for what is no session log
 
 
-def rows(paths: Sequence[str], workers: int | None = None) -> Iterator[Row | None]:
-    """The row of each path, in the order given; None for what is no session log.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What became known since the last part. `found` counts the files so far, `whole`: no more will come."""
+
+    rows: list[Read]
+    found: int
+    whole: bool
+
+
+@dataclass(slots=True)
+class _Worker:
+    process: BaseProcess
+    connection: Connection
+    left: deque[str] = field(default_factory=deque)  # what it was handed and has not answered
+    old: int = 0  # so many of these belong to a scan that was stopped
+
+
+class Crew:
+    """Worker processes that read rows. They are forked: make it before any thread. `close` ends them."""
+
+    def __init__(self, count: int, nice: int = 0) -> None:
+        context = multiprocessing.get_context("fork")
+        self._workers: list[_Worker] = []
+        for _ in range(count):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_work, args=(ours, theirs, nice), daemon=True)
+            process.start()
+            theirs.close()  # so that the end of the worker is seen at ours
+            self._workers.append(_Worker(process, ours))
+
+    def close(self) -> None:
+        """End the workers, whatever they are at."""
+        for worker in self._workers:
+            worker.process.kill()
+            worker.process.join()
+            worker.connection.close()
+        self._workers.clear()
+
+    def parts(self, paths: Iterable[str], stopped: Callable[[], bool] = lambda: False) -> Iterator[Part]:
+        """The rows of `paths` as they are read, until all are or `stopped()`. One scan at a time.
+
+        `paths` is asked for more while the workers read. Without workers the files are read here.
+        """
+        holders, more = all_writers(), iter(paths)
+        waiting: deque[str] = deque()
+        found, whole = 0, False
+        for worker in self._workers:
+            worker.old = len(worker.left)
+        while not stopped():
+            if not whole:
+                new = list(islice(more, AHEAD))
+                waiting.extend(new)
+                found, whole = found + len(new), len(new) < AHEAD
+            rows = self._answers(holders, waiting, POLL_SECONDS if whole else 0)
+            if not self._workers and waiting:
+                rows.append(_read(waiting.popleft(), holders))
+            yield Part(rows, found, whole)
+            if whole and not waiting and not any(len(worker.left) > worker.old for worker in self._workers):
+                return
+
+    def _answers(
+        self, holders: Mapping[tuple[int, int], Holder], waiting: deque[str], seconds: float
+    ) -> list[Read]:
+        """Hand the idle workers what waits, and take what the others have read within some seconds."""
+        for worker in self._workers:
+            if waiting and not worker.left:
+                worker.left.extend(waiting.popleft() for _ in range(min(CHUNK, len(waiting))))
+                with suppress(OSError):  # it has ended, which is seen below
+                    worker.connection.send((holders, list(worker.left)))
+        rows: list[Read] = []
+        busy = {worker.connection: worker for worker in self._workers if worker.left}
+        for ready in wait(list(busy), seconds) if busy else ():
+            worker = busy[ready]  # type: ignore[index]
+            try:
+                rows += _answered(worker, worker.connection.recv())
+            except (EOFError, OSError):
+                rows += self._lost(worker, waiting)
+        return rows
+
+    def _lost(self, worker: _Worker, waiting: deque[str]) -> list[Read]:
+        """A worker was ended from outside: by the file that it was at, for all we know."""
+        self._workers.remove(worker)
+        path = worker.left[0]
+        rows = _answered(worker, Row(path, None, "unreadable", why=f"{path}: the process that read it ended"))
+        waiting.extendleft(list(worker.left)[worker.old :])
+        return rows
+
+
+def _answered(worker: _Worker, row: Row | None) -> list[Read]:
+    path = worker.left.popleft()
+    if worker.old:
+        worker.old -= 1
+        return []
+    return [(path, row)]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The sessions below some paths, and who reads them."""
+
+    starts: Sequence[str]
+    crew: Crew
+
+    def parts(self, stopped: Callable[[], bool]) -> Iterator[Part]:
+        """The rows as they are found and read, until all are or `stopped()`."""
+        return self.crew.parts(files(self.starts), stopped)
+
+
+def rows(paths: Sequence[str], workers: int | None = None) -> Iterator[Read]:
+    """Each path with its row, as they are read; None for what is no session log.
 
     `workers`: how many processes (default: one a core; few files are read here).
     """
-    holders = all_writers()
-    count = len(os.sched_getaffinity(0)) if workers is None else workers
-    if count < 2 or len(paths) <= FEW:
-        for path in paths:
-            yield read_row(path, holders)
-        return
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(count, mp_context=context) as pool:
-        yield from pool.map(partial(_chunk_row, holders), paths, chunksize=CHUNK)
+    count = cores() if workers is None else workers
+    crew = Crew(count if count > 1 and len(paths) > FEW else 0)
+    try:
+        for part in crew.parts(paths):
+            yield from part.rows
+    finally:
+        crew.close()
 
 
-def _chunk_row(holders: Mapping[tuple[int, int], Holder], path: str) -> Row | None:
-    return read_row(path, holders)
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _read(path: str, holders: Mapping[tuple[int, int], Holder]) -> Read:
+    """One bad file never stops the rest, whatever it makes of us."""
+    try:
+        return path, read_row(path, holders)
+    except Exception as error:
+        keep_trace(error)
+        why = f"{path}: a fault in triage itself ({type(error).__name__}), its trace is in the state folder"
+        return path, Row(path, None, "unreadable", why=why)
+
+
+def _work(ours: Connection, theirs: Connection, nice: int) -> None:
+    """A worker: it answers with the row of each path that it is handed, until nobody asks any more."""
+    ours.close()  # so that the end of the asker is seen at theirs
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(nice)
+    with suppress(EOFError, OSError):
+        while True:
+            holders, paths = theirs.recv()
+            for path in paths:
+                theirs.send(_read(path, holders)[1])

@@ -25,6 +25,7 @@ from triage.log.lines import BLANK, BOM, lines_of, pieces_of
 
 BASE_BYTES = 4096  # bytes around the end that a base is bound to
 HEAD_BYTES = 65536  # bytes in which a one-document log must show itself
+READ_BEHIND_A_SCREEN = 16 << 20  # bytes of a log from which its reading shows its progress
 HEAD_LINES = 1000  # lines in which a format must show itself
 
 

@@ -10,8 +10,8 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from triage.log.source import Unreadable
-from triage.session import Session
+from triage.log.source import READ_BEHIND_A_SCREEN, Unreadable
+from triage.session import Session, open_session
 from triage.tui.choice import Choice, ChoiceScreen
 from triage.tui.desk import Clock, Desk, Look, leaving_in_words, utc_clock
 from triage.tui.keybar import run_action
@@ -22,11 +22,13 @@ from triage.tui.view import View
 from triage.words import counted
 
 if TYPE_CHECKING:
+    from triage.fleet.scan import Scan
     from triage.tui.opening_screen import Opened
+    from triage.tui.picker_screen import PickerScreen
 
 
 class TriageApp(App[str]):
-    """One operator at one log."""
+    """One operator, at one log or at a list of them."""
 
     TITLE = "triage"
     ENABLE_COMMAND_PALETTE = False  # ours draws its list with the same rows as everything else
@@ -34,12 +36,14 @@ class TriageApp(App[str]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "help", "Help", show=False),
         Binding("ctrl+p", "palette", "All commands", show=False),
-        Binding("ctrl+q,ctrl+c", "leave", "Quit", show=False, priority=True),
+        Binding("ctrl+q,ctrl+c", "leave(True)", "Quit", show=False, priority=True),
     ]
     CSS = """
     Screen { background: $background; color: $foreground; layout: vertical; }
     #header { height: 2; dock: top; }
     #owed { height: auto; max-height: 35%; }
+    #picked { height: 2; dock: bottom; margin: 0 0 1 0; }
+    Screen.-short #picked, Screen.-tiny #picked { display: none; }
     Screen.-wide #timeline { dock: left; width: 60%; height: 100%; margin: 2 0 1 0; }
     Screen.-narrow #owed { max-height: 9; }
     Screen.-narrow #evidence { display: none; }
@@ -57,9 +61,13 @@ class TriageApp(App[str]):
     """
 
     def __init__(
-        self, source: Session | str, make_desk: Callable[[Session], Desk], theme: str | None
+        self,
+        source: Session | str | Scan,
+        make_desk: Callable[[Session], Desk],
+        theme: str | None,
+        clock: Clock = utc_clock,
     ) -> None:
-        """`source` is a session, or the path of a log that is read behind a first screen."""
+        """`source`: a session, the path of a log that is read behind a first screen, or what lists many."""
         super().__init__(ansi_color=True if wants_no_colour() and theme in (None, PLAIN) else None)
         for known in THEMES:
             self.register_theme(known)
@@ -68,6 +76,9 @@ class TriageApp(App[str]):
         self._make_desk = make_desk
         self._source = source
         self._desk = make_desk(source) if isinstance(source, Session) else None
+        self._clock = clock
+        self._picker: PickerScreen | None = None
+        self._said: list[str] = []  # of logs that were left
         self.unreadable: Unreadable | None = None
 
     @property
@@ -80,15 +91,42 @@ class TriageApp(App[str]):
         """The first screen: none is pushed over an empty one, which would be painted first."""
         if isinstance(self._source, Session):
             return TriageScreen(self.desk)
-        from triage.tui.opening_screen import OpeningScreen
+        if isinstance(self._source, str):
+            from triage.tui.opening_screen import OpeningScreen
 
-        return OpeningScreen(self._source)
+            return OpeningScreen(self._source)
+        from triage.tui.picker_screen import PickerScreen
 
-    def on_opened(self, event: Opened) -> None:
-        """The log was read, or can't be: then `run` raises why."""
+        self._picker = PickerScreen(self._source, self._clock, self._pick)
+        return self._picker
+
+    async def _pick(self, path: str, size: int) -> str:
+        """Open the log of a path, of some bytes, above the list. Returns why it can't be read, or ""."""
+        if size > READ_BEHIND_A_SCREEN:
+            from triage.tui.opening_screen import OpeningScreen
+
+            await self.push_screen(OpeningScreen(path))
+            return ""
+        try:
+            await self._show(open_session(path))
+        except Unreadable as error:
+            return str(error)
+        return ""
+
+    async def _show(self, session: Session) -> None:
+        self._desk = self._make_desk(session)
+        await self.push_screen(TriageScreen(self._desk))
+
+    async def on_opened(self, event: Opened) -> None:
+        """The log was read, or can't be: that is said in the list, or `run` raises it."""
+        if self._picker is not None:
+            if self.screen is not event.screen:
+                return
+            self.pop_screen()
         if isinstance(event.session, Session):
-            self._desk = self._make_desk(event.session)
-            self.push_screen(TriageScreen(self.desk))
+            await self._show(event.session)
+        elif self._picker is not None:
+            self._picker.say(str(event.session), bad=True)
         else:
             self.unreadable = event.session
             self.exit("")
@@ -119,7 +157,7 @@ class TriageApp(App[str]):
         if isinstance(view, View) and view.TITLE_HERE != "help":
             from triage.tui.help_screen import HelpScreen
 
-            await self.push_screen(HelpScreen(self.desk, view.TITLE_HERE, view.COMMANDS_HERE))
+            await self.push_screen(HelpScreen(view.TITLE_HERE, view.commands))
 
     async def action_palette(self) -> None:
         view = self.screen
@@ -130,36 +168,55 @@ class TriageApp(App[str]):
                 if action is not None:
                     await run_action(self, action)
 
-            await self.push_screen(PaletteScreen(self.desk, view.TITLE_HERE, view.COMMANDS_HERE), chosen)
+            await self.push_screen(PaletteScreen(view.TITLE_HERE, view.commands), chosen)
 
     def action_swap_theme(self) -> None:
         if self.theme != PLAIN:
             self.theme = LIGHT if self.theme == DARK else DARK
 
-    async def action_leave(self) -> None:
-        """Quit; where answers would be lost, ask once."""
-        if self._desk is None:
-            self.workers.cancel_all()
-            self.exit("")
-            return
-        if not self.desk.answers or (self.desk.kept and self.desk.asked_to_leave):
-            self.exit(self.desk.said)
+    async def action_leave(self, altogether: bool = False) -> None:
+        """Back to the list of sessions where there is one, else (or `altogether`) quit.
+
+        Where answers would be lost, ask once.
+        """
+        desk = self._desk
+        if desk is None or not desk.answers or (desk.kept and desk.asked_to_leave):
+            self._leave(altogether)
             return
         if isinstance(self.screen, ChoiceScreen):
             return
-        count = counted(len(self.desk.answers), "answer")
+        count = counted(len(desk.answers), "answer")
+        quits = altogether or self._picker is None
         choices = [
             Choice("stay", "Stay", "a opens the accept screen"),
-            Choice("quit", "Quit", f"{count}: {leaving_in_words(self.desk)}"),
+            Choice("quit", "Quit" if quits else "Leave", f"{count}: {leaving_in_words(desk)}"),
         ]
 
         def chosen(name: str | None) -> None:
             if name == "quit":
-                self.exit(self.desk.said)
+                self._leave(altogether)
 
         await self.push_screen(
-            ChoiceScreen(self.desk, "quit", f"{count} given, nothing appended yet.", choices), chosen
+            ChoiceScreen(
+                desk, "quit" if quits else "leave", f"{count} given, nothing appended yet.", choices
+            ),
+            chosen,
         )
+
+    def _leave(self, altogether: bool) -> None:
+        """What was appended is said on stdout at the end."""
+        desk, picker = self._desk, self._picker
+        if desk is not None and desk.said:
+            self._said.append(desk.said)
+        if picker is None or altogether or self.screen is picker:
+            self.workers.cancel_all()
+            self.exit("\n".join(self._said))
+            return
+        while self.screen is not picker:
+            self.pop_screen()
+        self._desk = None
+        if desk is not None:
+            picker.came_back(desk.session)
 
     # ---- failures
 
@@ -174,7 +231,7 @@ class TriageApp(App[str]):
 
 
 def make_app(
-    source: Session | str,
+    source: Session | str | Scan,
     *,
     read_only: bool = False,
     operator: str = "",
@@ -183,29 +240,31 @@ def make_app(
     redact: bool = False,
     look: Look = Session.activity,
 ) -> TriageApp:
-    """The app for one session, or for the log at a path. `clock` gives the time now in UTC.
+    """The app for one session, for the log at a path, or for the sessions of a scan.
 
-    `theme` is one of `triage.tui.theme`; `redact` takes secrets out of summaries and exports; `look` says
-    whether the log is in use.
+    `clock` gives the time now in UTC. `theme` is one of `triage.tui.theme`; `redact` takes secrets out of
+    summaries and exports; `look` says whether a log is in use.
     """
 
     def desk(session: Session) -> Desk:
-        return Desk(session, read_only, operator, clock, redact, look)
+        picked = not isinstance(source, Session | str)
+        return Desk(session, read_only, operator, clock, redact, look, picked)
 
-    return TriageApp(source, desk, theme)
+    return TriageApp(source, desk, theme, clock)
 
 
 def run(
-    source: Session | str,
+    source: Session | str | Scan,
     *,
     read_only: bool = False,
     operator: str = "",
     redact: bool = False,
     theme: str | None = None,
 ) -> str:
-    """Open the screen and stay until it is left. Returns the line for stdout: what was appended, or "".
+    """Open the screen and stay until it is left. Returns what is for stdout: a line on each append, or "".
 
-    `source` is a session, or a path: then the log is read behind a first screen that says how far it is.
+    `source` is a session; or a path: then the log is read behind a first screen that says how far it is;
+    or a scan: then its sessions are listed as they are read, to be picked from.
     Raises Unreadable for such a path, and whatever failed in the screen, after the terminal was put back in
     order; nothing was printed.
     """

@@ -33,6 +33,7 @@ class Desk:
     clock: Clock = utc_clock
     redact: bool = False  # take secrets out of what leaves the screen
     look: Look = Session.activity  # whether somebody else has the log in hand
+    picked: bool = False  # from the list of sessions, to which leaving goes back
     answers: dict[str, Answer] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     said: str = ""

@@ -53,7 +53,7 @@ class DoneScreen(View[None]):
 
     def compose(self) -> ComposeResult:
         yield self._rows
-        yield KeyBar(DONE)
+        yield KeyBar(self.commands)
 
     def on_mount(self) -> None:
         self._rows.label(

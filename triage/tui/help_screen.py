@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from triage.tui.desk import Desk
 from triage.tui.keys import MOVES, Command
 from triage.tui.paper import Line, Paper
 from triage.tui.row import Span
@@ -38,8 +37,8 @@ class HelpScreen(TextScreen):
 
     TITLE_HERE = "help"
 
-    def __init__(self, desk: Desk, title: str, commands: Sequence[Command]) -> None:
-        super().__init__(desk, f"help: {title}", Paper(lambda: _lines(commands)))
+    def __init__(self, title: str, commands: Sequence[Command]) -> None:
+        super().__init__(None, f"help: {title}", Paper(lambda: _lines(commands)))
 
 
 def _lines(commands: Sequence[Command]) -> Iterator[Line]:

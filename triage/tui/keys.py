@@ -65,8 +65,8 @@ FIND = (
 )
 
 PANES = (
-    Command("next_pane", "tab", "tab", "", "To the next pane", "panes"),
-    Command("previous_pane", "shift+tab", "shift-tab", "", "To the previous pane", "panes"),
+    Command("to_pane(1)", "tab", "tab", "", "To the next pane", "panes"),
+    Command("to_pane(-1)", "shift+tab", "shift-tab", "", "To the previous pane", "panes"),
     Command("pane(1)", "1", "1", "", "Timeline", "panes"),
     Command("pane(2)", "2", "2", "", "Owed calls", "panes"),
     Command("pane(3)", "3", "3", "", "Evidence", "panes"),
@@ -96,6 +96,7 @@ HELP = Command("app.help", "question_mark", "?", "Help", "The keys of this scree
 PALETTE = Command("app.palette", "ctrl+p", "^p", "", "All commands, by name", "other")
 THEME = Command("app.swap_theme", "", "", "", "Switch between the dark and the light colours", "other")
 QUIT = Command("app.leave", "q", "q", "Quit", "Quit", "other")
+SESSIONS = Command("app.leave", "q", "q", "Sessions", "Back to the sessions", "other")
 ESCAPE = Command("escape", "escape", "esc", "", "Back: end the zoom, the search, the filter", "panes")
 BACK = Command("back", "escape,q", "esc", "Back", "Back (q too)", "other")
 
@@ -110,6 +111,22 @@ EVIDENCE: tuple[Command, ...] = (
     Command("next(-1)", "N", "N", "", "The previous problem", "problems"),
     Command("wrap", "w", "w", "Wrap", "Wrap long lines, or cut them (then ←/→ move the text)", "panes"),
     COPY, EDITOR, FOLD, UNFOLD, HELP, BACK, PALETTE, THEME,
+)  # fmt: skip
+
+PICKER: tuple[Command, ...] = (
+    Command("open", "enter", "enter", "Open", "Open the session under the cursor", "panes"),
+    Command("search", "slash", "/", "Search", "Only sessions with a text (empty: the last search)", "find"),
+    Command(
+        "filter", "f", "f", "Filter", "Show all sessions, then those to repair, then unknown outcomes", "find"
+    ),
+    Command("sort", "s", "s", "Sort", "The worst first, then the newest, then by path", "find"),
+    Command("next(1)", "n", "n", "", "Next session that needs repair", "problems"),
+    Command("next(-1)", "N", "N", "", "Previous session that needs repair", "problems"),
+    Command("copy", "y", "y", "Copy", "Copy the path", "out"),
+    Command("rescan", "r", "r", "Scan again", "Look for sessions and read them again", "other"),
+    Command("stop", "S", "S", "Stop", "Stop the scan; what was read stays", "other"),
+    Command("escape", "escape", "esc", "", "Back: end the search, the filter", "panes"),
+    HELP, QUIT, PALETTE, THEME,
 )  # fmt: skip
 
 ERRORS: tuple[Command, ...] = (

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from triage.tui.desk import Desk
 from triage.tui.keys import MOVES, Command
 from triage.tui.prompt import typed
 from triage.tui.row import Row, row
@@ -35,8 +34,8 @@ class PaletteScreen(View[str]):
     }
     """
 
-    def __init__(self, desk: Desk, title: str, commands: Sequence[Command]) -> None:
-        super().__init__(desk)
+    def __init__(self, title: str, commands: Sequence[Command]) -> None:
+        super().__init__(None)
         names = {command.action for command in commands}
         self._commands = [*commands, *(move for move in MOVES if move.action not in names)]
         self._found = list(self._commands)

@@ -177,7 +177,7 @@ class Rows(Widget, can_focus=True):
         spans: list[Span] = [(MARK, "focus") if here else (" ", frame), *inside, (" ", inside[-1][1])]
         if here:
             on_top = "cursor" if self.has_focus else "cursor-away"
-            spans = [(content, f"{style} {on_top}") for content, style in spans]
+            spans = [(text, style if style == "match" else f"{style} {on_top}") for text, style in spans]
         side: list[Span] = [("│", frame)] if self._framed else []
         return joined([*side, *(spans[:1] if width < EDGES else spans), *side])
 

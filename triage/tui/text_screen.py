@@ -28,7 +28,7 @@ class TextScreen(View[None]):
     TITLE_HERE = "text"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(TEXT)]
 
-    def __init__(self, desk: Desk, title: str, paper: Paper) -> None:
+    def __init__(self, desk: Desk | None, title: str, paper: Paper) -> None:
         super().__init__(desk)
         self._title = title
         self.paper = paper

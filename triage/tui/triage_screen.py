@@ -16,7 +16,7 @@ from triage.tui.desk import Desk
 from triage.tui.evidence import Evidence, Subject
 from triage.tui.finder import Finder, Found
 from triage.tui.header import header_rows
-from triage.tui.keybar import KeyBar
+from triage.tui.keybar import KeyBar, run_action
 from triage.tui.keys import TRIAGE, Command, bindings
 from triage.tui.lines import Lines
 from triage.tui.owed_rows import ORDER, OwedRows
@@ -67,7 +67,7 @@ class TriageScreen(View[None]):
         yield self._timeline
         yield self._owed
         yield self._evidence
-        yield KeyBar(TRIAGE, self._locked, words=self._words)
+        yield KeyBar(self.commands, self._locked, words=self._words)
 
     def on_mount(self) -> None:
         self._fill(self._first_row())
@@ -356,16 +356,10 @@ class TriageScreen(View[None]):
 
     # ---- panes
 
-    async def action_next_pane(self) -> None:
-        await self._to_pane(1)
-
-    async def action_previous_pane(self) -> None:
-        await self._to_pane(-1)
-
     def _panes(self) -> list[Rows]:
         return [self._timeline, self._owed, self._evidence]
 
-    async def _to_pane(self, step: int) -> None:
+    async def action_to_pane(self, step: int) -> None:
         shown = [n for n, pane in enumerate(self._panes(), 1) if n < 3 or self.has_class("-wide")]
         now = next((n for n, pane in enumerate(self._panes(), 1) if pane.has_focus), 1)
         await self.action_pane(shown[(shown.index(now) + step) % len(shown)] if now in shown else 1)
@@ -409,7 +403,7 @@ class TriageScreen(View[None]):
         self._show_evidence()
         self.say("evidence: long lines are wrapped" if self._wrapped else "evidence: long lines are cut")
 
-    def action_escape(self) -> None:
+    async def action_escape(self) -> None:
         if self._finder.text:
             self._finder.stop()
             self.searched()
@@ -422,6 +416,8 @@ class TriageScreen(View[None]):
             self.go(row, jump=False)
         elif not self._timeline.has_focus:
             self.set_focus(self._timeline)
+        elif self.desk.picked:
+            await run_action(self.app, "app.leave")
         else:
             self.say("q quits")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from textual import events
 from textual.app import SuspendNotSupported
@@ -20,11 +20,9 @@ from triage.tui.desk import Desk
 from triage.tui.editor import editor_command
 from triage.tui.evidence import Evidence, Subject
 from triage.tui.keybar import KeyBar
+from triage.tui.keys import QUIT, SESSIONS, Command
 from triage.tui.timeline import call_of
 from triage.words import size_in_words
-
-if TYPE_CHECKING:
-    from triage.tui.keys import Command
 
 Result = TypeVar("Result")
 
@@ -38,10 +36,22 @@ class View(Screen[Result], Generic[Result]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 (Textual's own name)
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (6, "-short"), (16, "-tall")]  # noqa: RUF012
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk | None) -> None:
         super().__init__()
-        self.desk = desk
+        self._desk = desk
         self._copied: tuple[Subject, int] | None = None
+
+    @property
+    def desk(self) -> Desk:
+        """The desk of the session that is open."""
+        assert self._desk is not None, "no session is open here"
+        return self._desk
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        """The keys of this screen as they are now."""
+        picked = self._desk is not None and self._desk.picked
+        return [SESSIONS if picked and command is QUIT else command for command in self.COMMANDS_HERE]
 
     def say(self, text: str, *, bad: bool = False) -> None:
         """Tell what was done, or why not, in the place of the key bar."""

@@ -19,11 +19,12 @@ Read = Callable[[Callable[[int, int], None]], Session]  # takes what is told of 
 
 
 class Reading(Message):
-    """How much of a log was read, from 0 to 1."""
+    """How much of a log was read: bytes, of how many, and that from 0 to 1."""
 
-    def __init__(self, part: float) -> None:
+    def __init__(self, done: int, size: int) -> None:
         super().__init__()
-        self.part = part
+        self.done, self.size = done, size
+        self.part = done / max(1, size)
 
     def can_replace(self, message: Message) -> bool:
         return isinstance(message, Reading)
@@ -89,7 +90,7 @@ def _read(target: MessagePump, read: Read) -> None:
     def progress(done: int, size: int) -> None:
         if worker.is_cancelled:  # nobody waits any more, and leaving must not wait for this
             raise _Stopped
-        target.post_message(Reading(done / max(1, size)))
+        target.post_message(Reading(done, size))
 
     try:
         target.post_message(Reloaded(read(progress)))

@@ -1,0 +1,145 @@
+"""The worker processes: rows as they are read, a scan that is stopped, a worker that is killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.connection
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from triage.fleet import scan
+from triage.fleet.find import files
+from triage.fleet.row import Row, read_row
+from triage.fleet.scan import Crew, Scan
+
+SAMPLES = Path(__file__).parents[2] / "sample_logs"
+
+
+@pytest.fixture
+def crew() -> Iterator[Crew]:
+    made = Crew(2)
+    yield made
+    made.close()
+
+
+def fill(folder: Path, count: int = 60) -> list[str]:
+    for number in range(count):
+        shutil.copy(SAMPLES / "clean.jsonl", folder / f"{number:03}.jsonl")
+    return list(files([str(folder)]))
+
+
+def read(crew: Crew, paths: list[str]) -> dict[str, Row | None]:
+    return {path: row for part in crew.parts(paths) for path, row in part.rows}
+
+
+def test_each_file_is_read_once_and_says_what_it_says_alone(crew: Crew, tmp_path: Path) -> None:
+    paths = [*files([str(SAMPLES)]), *fill(tmp_path)]
+    rows = [one for part in crew.parts(paths) for one in part.rows]
+    assert sorted(path for path, _ in rows) == sorted(paths)
+    assert dict(rows) == {path: read_row(path) for path in paths}
+
+
+def test_rows_come_while_another_file_is_still_being_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = multiprocessing.get_context("fork").Event()
+
+    def slow(path: str, holders: object) -> Row | None:
+        if path.endswith("000.jsonl"):
+            assert goes_on.wait(30)
+        return read_row(path)
+
+    monkeypatch.setattr(scan, "read_row", slow)
+    crew, paths, seen = Crew(2), fill(tmp_path), []
+    for part in crew.parts(paths):
+        seen += [path for path, _ in part.rows]
+        if len(seen) == len(paths) - scan.CHUNK:
+            goes_on.set()
+    crew.close()
+    assert seen.index(paths[0]) >= len(paths) - scan.CHUNK and sorted(seen) == paths
+
+
+def test_files_are_looked_for_while_others_are_read(crew: Crew, tmp_path: Path) -> None:
+    paths = fill(tmp_path, 3) * 300
+    parts = list(crew.parts(paths))
+    found = [part.found for part in parts]
+    assert found[0] == scan.AHEAD and found == sorted(found) and found[-1] == 900
+    assert not parts[0].whole and parts[-1].whole
+
+
+def test_a_scan_that_is_stopped_leaves_nothing_to_the_next(crew: Crew, tmp_path: Path) -> None:
+    paths = fill(tmp_path)
+    asked = iter((False, True))
+    assert len(list(crew.parts(paths, lambda: next(asked)))) == 1
+    assert read(crew, paths[:3]) == {path: read_row(path) for path in paths[:3]}
+
+
+def test_a_worker_that_is_killed_costs_the_file_that_it_was_at_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deadly(path: str, holders: object) -> Row | None:
+        if path.endswith("020.jsonl"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return read_row(path)
+
+    monkeypatch.setattr(scan, "read_row", deadly)
+    crew, paths = Crew(2), fill(tmp_path)
+    rows = read(crew, paths)
+    crew.close()
+    lost = rows.pop(paths[20])
+    assert lost is not None and lost.status == "unreadable" and "the process that read it ended" in lost.why
+    assert rows == {path: read_row(path) for path in paths if path != paths[20]}
+
+
+def test_without_workers_the_files_are_read_here(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes((SAMPLES / "clean.jsonl").read_bytes())
+    (tmp_path / "notes.txt").write_text("no log\n")
+    parts = list(Scan([str(tmp_path)], Crew(0)).parts(lambda: False))
+    rows = dict(one for part in parts for one in part.rows)
+    assert rows[str(tmp_path / "notes.txt")] is None and len(rows) == 2
+
+
+def test_a_fault_of_ours_at_one_file_is_its_row_and_its_trace_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def faulty(path: str, holders: object) -> Row | None:
+        raise KeyError("text of the log")
+
+    monkeypatch.setattr(scan, "read_row", faulty)
+    (row,) = read(Crew(0), ["a.jsonl"]).values()
+    assert row is not None and row.status == "unreadable" and "KeyError" in row.why
+    assert "text of the log" not in row.why
+    assert list(Path(os.environ["XDG_STATE_HOME"]).rglob("fault-*.txt"))
+
+
+def test_nobody_to_read_is_no_scan_without_end(crew: Crew) -> None:
+    assert read(crew, []) == {}
+
+
+def test_workers_end_with_the_process_that_made_them(tmp_path: Path) -> None:
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if not child:
+        made = Crew(2)
+        os.write(theirs, " ".join(str(worker.process.pid) for worker in made._workers).encode())
+        os._exit(0)  # as if it had been killed: nothing is closed or joined
+    os.waitpid(child, 0)
+    assert [pid for pid in os.read(ours, 99).split() if not _ends(int(pid))] == []
+
+
+def _ends(pid: int) -> bool:
+    """Whether a process ends by itself; it is ended anyway."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    ended = bool(multiprocessing.connection.wait([descriptor], 20))
+    if not ended:
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    os.close(descriptor)
+    return ended
