@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
+from mmap import mmap
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from struct import Struct
+from time import monotonic
 
 from triage.fleet.find import files
 from triage.fleet.row import Row, read_row
@@ -19,10 +22,13 @@ from triage.log.writers import Holder, all_writers
 from triage.trouble import keep_trace
 
 FEW = 32  # files that are read faster than workers start
-CHUNK = 16  # files handed to a worker at a time
+CHUNK = 32  # files handed to a worker at a time
 AHEAD = 256  # files that are looked for between two looks at the workers
 POLL_SECONDS = 0.1  # between two looks whether to stop
+TELL_SECONDS = 0.05  # after which a worker sends the rows that it has read, its chunk done or not
 NICE = 10  # how far workers stand back behind a screen
+
+COUNT = Struct("Q")
 
 Read = tuple[str, Row | None]  # a path and its row, None for what is no session log
 
@@ -40,6 +46,8 @@ class Part:
 class _Worker:
     process: BaseProcess
     connection: Connection
+    read: mmap  # how many files it has read, also those whose rows it has not sent
+    answered: int = 0
     left: deque[str] = field(default_factory=deque)  # what it was handed and has not answered
     old: int = 0  # so many of these belong to a scan that was stopped
 
@@ -51,11 +59,11 @@ class Crew:
         context = multiprocessing.get_context("fork")
         self._workers: list[_Worker] = []
         for _ in range(count):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_work, args=(ours, theirs, nice), daemon=True)
+            (ours, theirs), read = context.Pipe(), mmap(-1, COUNT.size)
+            process = context.Process(target=_work, args=(ours, theirs, read, nice), daemon=True)
             process.start()
             theirs.close()  # so that the end of the worker is seen at ours
-            self._workers.append(_Worker(process, ours))
+            self._workers.append(_Worker(process, ours, read))
 
     def close(self) -> None:
         """End the workers, whatever they are at."""
@@ -101,7 +109,8 @@ class Crew:
         for ready in wait(list(busy), seconds) if busy else ():
             worker = busy[ready]  # type: ignore[index]
             try:
-                rows += _answered(worker, worker.connection.recv())
+                for row in worker.connection.recv():
+                    rows += _answered(worker, row)
             except (EOFError, OSError):
                 rows += self._lost(worker, waiting)
         return rows
@@ -109,14 +118,17 @@ class Crew:
     def _lost(self, worker: _Worker, waiting: deque[str]) -> list[Read]:
         """A worker was ended from outside: by the file that it was at, for all we know."""
         self._workers.remove(worker)
-        path = worker.left[0]
-        rows = _answered(worker, Row(path, None, "unreadable", why=f"{path}: the process that read it ended"))
-        waiting.extendleft(list(worker.left)[worker.old :])
-        return rows
+        left, at = list(worker.left), COUNT.unpack(worker.read)[0] - worker.answered
+        waiting.extendleft(path for place, path in enumerate(left) if place >= worker.old and place != at)
+        if not worker.old <= at < len(left):
+            return []
+        why = f"{left[at]}: the process that read it ended"
+        return [(left[at], Row(left[at], None, "unreadable", why=why))]
 
 
 def _answered(worker: _Worker, row: Row | None) -> list[Read]:
     path = worker.left.popleft()
+    worker.answered += 1
     if worker.old:
         worker.old -= 1
         return []
@@ -164,13 +176,19 @@ def _read(path: str, holders: Mapping[tuple[int, int], Holder]) -> Read:
         return path, Row(path, None, "unreadable", why=why)
 
 
-def _work(ours: Connection, theirs: Connection, nice: int) -> None:
-    """A worker: it answers with the row of each path that it is handed, until nobody asks any more."""
+def _work(ours: Connection, theirs: Connection, read: mmap, nice: int) -> None:
+    """A worker: it answers with the rows of the paths that it is handed, until nobody asks any more."""
     ours.close()  # so that the end of the asker is seen at theirs
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(nice)
+    count, rows, told = 0, [], monotonic()
     with suppress(EOFError, OSError):
         while True:
             holders, paths = theirs.recv()
             for path in paths:
-                theirs.send(_read(path, holders)[1])
+                rows.append(_read(path, holders)[1])
+                count += 1
+                COUNT.pack_into(read, 0, count)
+                if path is paths[-1] or monotonic() > told + TELL_SECONDS:
+                    theirs.send(rows)
+                    rows, told = [], monotonic()
