@@ -135,7 +135,7 @@ def test_an_unanswered_call_of_an_earlier_turn_alone_leaves_the_log_clean(tmp_pa
     assert LEFT in why_left(plan, "call_a")
 
 
-@pytest.mark.parametrize("end", ["task_complete", "turn_aborted"])
+@pytest.mark.parametrize("end", ["task_complete", "turn_complete", "turn_aborted"])
 def test_an_end_of_the_same_turn_closes_it_and_one_of_another_does_not(tmp_path, end):
     closed = plan_of_log(tmp_path, [*log("killed"), event(end, turn_id="turn-1")])
     assert (closed.status, ids(closed)) == ("clean", [])
@@ -267,6 +267,23 @@ def test_a_compaction_and_a_rollback_settle_the_calls_before_them_and_no_later_o
     assert ids(plan) == ["call_z"]
     assert "settled by the" in why_left(plan, "call_b")
     assert f"line {len(log('killed')) + 1}" in why_left(plan, "call_b")
+
+
+@pytest.mark.parametrize("kind", ["compacted", "thread_rolled_back"])
+def test_a_call_that_is_named_again_after_it_was_settled_is_owed_anew(tmp_path, kind):
+    """Stands for models that count their calls from 0 again once their history was cut."""
+    settling = record(kind, message="") if kind == "compacted" else event(kind, num_turns=1)
+    plan = plan_of_log(tmp_path, [*log("killed"), settling, call("call_b")])
+    assert (ids(plan), [left.tool_call_id for left in plan.left]) == (["call_b"], ["call_c"])
+
+
+def test_a_shell_call_without_a_call_id_is_known_by_its_items_id(tmp_path):
+    """Stands for versions whose local_shell_call carries only an id; its output repeats that."""
+    shell = item("local_shell_call", id="lsh_1", call_id=None, action={"type": "exec", "command": ["ls"]})
+    session = session_of(tmp_path, [*log("killed")[:5], shell])
+    assert (ids(session.plan), codes(session.plan)) == (["lsh_1"], [])
+    assert planned_lines(session)[0]["payload"]["type"] == "function_call_output"
+    assert ids(plan_of_log(tmp_path, [*log("killed")[:5], shell, output("lsh_1")])) == []
 
 
 # ---- evidence
@@ -425,6 +442,12 @@ def test_the_message_is_not_written_twice(tmp_path):
         session_of(tmp_path, [*log("killed"), output("call_b"), output("call_c"), marker()])
     )
     assert [line["payload"]["type"] for line in lines] == ["turn_aborted"]
+
+
+def test_a_message_that_another_record_follows_is_written_again(tmp_path):
+    answered = [*log("killed"), output("call_b"), output("call_c"), marker()]
+    lines = appended_lines(session_of(tmp_path, [*answered, event("token_count", info=None)]))
+    assert [line["payload"]["type"] for line in lines] == ["message", "turn_aborted"]
 
 
 def test_a_turn_without_an_id_ends_with_the_message(tmp_path):

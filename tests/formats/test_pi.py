@@ -138,6 +138,13 @@ def test_an_id_that_a_later_message_uses_again_is_a_call_of_its_own(tmp_path):
     assert ids(plan) == ["a"]
 
 
+def test_a_message_that_is_logged_twice_owes_its_call_once(tmp_path):
+    """Stands for version 1, in which nothing but the order tells what follows what."""
+    session = session_of(tmp_path, linear(user(), assistant("a"), assistant("a")))
+    assert (ids(session.plan), session.plan.left) == (["a"], ())
+    assert applied(session).plan.status == "clean"
+
+
 # ---- the tree
 
 

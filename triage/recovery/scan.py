@@ -284,6 +284,7 @@ class Scan(Board):
         name = name if isinstance(name, str) else None
         known = calls.get(id)
         if known is not None:
+            known.settled = None  # named again after it was settled: owed anew
             if name is not None and known.name is not None and name != known.name:
                 self.anomaly(
                     "id_reused",
