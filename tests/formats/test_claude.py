@@ -24,6 +24,7 @@ from tests.formats.claude_logs import (
     system,
     use,
     user,
+    uuid,
 )
 from tests.formats.repairs import (
     applied,
@@ -166,6 +167,12 @@ def test_a_reply_that_is_logged_again_after_a_prompt_owes_nothing_anew(tmp_path)
     assert (ids(plan), plan.left) == ([], ())
 
 
+def test_an_unanswered_reply_that_is_logged_again_owes_its_call(tmp_path):
+    """Stands for a log that two processes wrote: the first reply's line stands behind the second's."""
+    plan = plan_of(tmp_path, prompt(), call("a"), says("so", "msg_2"), call("a"))
+    assert (ids(plan), plan.left) == (["a"], ())
+
+
 def test_an_id_that_a_later_reply_uses_again_is_a_call_of_its_own(tmp_path):
     """Stands for models behind a gateway that count their calls from 0 in each reply."""
     plan = plan_of(tmp_path, prompt(), call("a"), result("a"), prompt("and now?"), call("a", id="msg_2"))
@@ -190,6 +197,26 @@ def test_a_sidechain_whose_task_is_answered_owes_nothing(tmp_path):
     plan = plan_of_log(tmp_path, fixture("sidechain-answered"))
     assert (plan.status, ids(plan)) == ("clean", [])
     assert why_left(plan, "x").startswith("deep") and "Task" in why_left(plan, "x")
+
+
+def test_a_sidechain_that_an_agent_call_started_is_over_as_well(tmp_path):
+    """Stands for 2.1.6x and later, in which the tool Task is called Agent."""
+    happenings = [
+        prompt(),
+        call("t", "Agent", input={"prompt": "one"}),
+        started("one"),
+        call("x", id="msg_s1", side=True),
+    ]
+    assert ids(plan_of(tmp_path, *happenings)) == ["x", "t"]
+    assert ids(plan_of(tmp_path, *happenings, result("t", under=2))) == []
+
+
+def test_a_compaction_in_a_sidechain_settles_that_sidechains_calls_alone(tmp_path):
+    boundary = system("compact_boundary", logicalParentUuid=uuid(4), under=0, **SIDE)
+    plan = plan_of(
+        tmp_path, prompt(), task("t", "one"), started("one"), call("x", id="msg_s1", side=True), boundary
+    )
+    assert (ids(plan), why_left(plan, "x")) == (["t"], DEEP)
 
 
 SIDE: dict[str, Any] = {"isSidechain": True}
@@ -330,6 +357,29 @@ def test_a_record_of_a_finished_call_says_that_only_its_result_was_lost(tmp_path
     assert owed(plan_of_log(tmp_path, records[:-1]), "a").finished is None
 
 
+@pytest.mark.parametrize(
+    "ended",
+    [
+        hook("a", "PostToolUse"),
+        hook("a", "PostToolUseFailure"),
+        hook_attachment("a", "PostToolUse"),
+        hook_attachment("a", "PostToolUseFailure"),
+        progress("a", type="mcp_progress", status="completed"),
+        progress("a", type="mcp_progress", status="failed"),
+    ],
+)
+def test_one_record_of_an_end_is_enough_to_know_that_a_call_was_dispatched_and_finished(tmp_path, ended):
+    plan = plan_of(tmp_path, prompt(), call("a"), ended)
+    assert rule(plan, "a") == 1
+    assert any("only its result was lost" in said for said in says_of(plan, "a"))
+    assert owed(plan, "a").finished is not None
+
+
+def test_a_hook_after_a_failed_call_says_that_it_failed(tmp_path):
+    plan = plan_of(tmp_path, prompt(), call("a"), hook("a", "PostToolUseFailure"))
+    assert any("it failed, and only its result was lost" in said for said in says_of(plan, "a"))
+
+
 def test_the_calls_and_results_of_a_sub_agent_are_quoted(tmp_path):
     """Stands for a killed Task of 2.1.14 whose sub-agent had committed."""
     said = says_of(plan_of_log(tmp_path, fixture("agent-progress")), "a")
@@ -417,6 +467,19 @@ def test_a_call_that_the_agent_closed_on_resuming_was_never_checked(tmp_path):
     plan = plan_of_log(tmp_path, fixture("closed-generically"))
     assert (plan.status, codes(plan)) == ("clean", ["closed_generically"])
     assert "closed generically, outcome never checked" in plan.anomalies[0].says
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        result("a", "ok", toolDenialKind="interrupted"),
+        result("a", "[Tool call interrupted: its outcome is unknown.]", error=True),
+        result("a", "[Tool call result not in this copy: see the other one.]", error=True),
+        result("a", "Lost: the session ended before this call's result was written.", error=True),
+    ],
+)
+def test_the_kind_and_the_words_of_a_generic_result_are_each_enough(tmp_path, closed):
+    assert codes(plan_of(tmp_path, prompt(), call("a"), closed)) == ["closed_generically"]
 
 
 @pytest.mark.parametrize("text", ["Exit code 1", "ls: cannot access", "[Request denied]"])
