@@ -22,6 +22,7 @@ from tests.formats.copilot_logs import (
     asks,
     completes,
     decides,
+    external,
     finished,
     hook,
     hook_end,
@@ -114,6 +115,15 @@ def test_each_row_of_the_ladder_gives_its_risk_its_rule_and_its_word(name, tmp_p
     entry = owed(plan, "ship")
     found = (entry.rule, risk(plan, "ship"), entry.label, entry.needs_acknowledgement)
     assert (found, plan.status) == (LADDER[name], "crashed")
+
+
+def test_a_request_to_an_external_tool_is_a_dispatch_whatever_was_recorded_before_it(tmp_path):
+    quiet = (later(1500), note())
+    for before, without in (((), 2), ((starts("ship"), PRE), 2)):
+        assert rule(plan_of(tmp_path, *BASE, *before, *quiet), "ship") == without
+        plan = plan_of(tmp_path, *BASE, *before, external("ship"), *quiet)
+        assert rule(plan, "ship") == 1
+        assert "handed to an external tool, no completion" in says_of(plan, "ship")
 
 
 def test_an_answered_call_is_not_owed_even_with_its_permission_still_open(tmp_path):

@@ -75,6 +75,11 @@ def test_a_turn_closes_with_a_message_that_names_no_call(tmp_path):
     assert session.journal.mates[1] == 5  # the turn that line 2 opens closes on line 5
 
 
+def test_a_message_that_stopped_for_tools_closes_no_turn_even_without_a_call(tmp_path):
+    session = session_of(tmp_path, log(user(), assistant(reason="toolUse"), assistant(reason="stop")))
+    assert session.journal.mates[1] == 4
+
+
 def test_a_command_that_the_user_ran_opens_no_turn_and_is_no_prompt(tmp_path):
     session = session_of(tmp_path, log(message("bashExecution", "ls", command="ls"), user()))
     assert (session.journal.mates[1], session.journal.decoder.facts()["title"]) == (0, "deploy it")
