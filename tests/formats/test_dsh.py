@@ -99,6 +99,17 @@ def test_a_call_of_a_closed_turn_is_left_because_no_append_can_mend_it(tmp_path)
     assert "line 11" in why_left(plan, "lint")
 
 
+def test_the_end_of_an_inner_turn_settles_nothing_of_the_turn_around_it(tmp_path):
+    """Stands for a session that was killed and went on with its next turn, the killed one still open."""
+    records = after(after(log("killed"), "turn/start", turn=2), "step/start", turn=2, step=1)
+    call = {"type": "tool-call", "id": "deploy", "name": "bash", "arguments": "{}"}
+    records = after(records, "assistant/message", turn=2, step=1, message={"content": [call]})
+    records = after(records, "turn/end", turn=2, reason={"kind": "aborted"})
+    plan = plan_of_log(tmp_path, records)
+    assert [(id, rule(plan, id)) for id in ids(plan)] == [("deploy", 1), ("report", 2)]
+    assert "line 20" in why_left(plan, "deploy")
+
+
 def test_a_result_that_rewrites_another_answers_nothing_and_is_no_second_result(tmp_path):
     records = log("killed")
     result = next(r for r in records if r["type"] == "tool/result")
