@@ -620,11 +620,28 @@ def test_a_given_title_wins_over_the_agents_and_that_over_the_first_prompt(tmp_p
 # ---- real logs
 
 
+# The rules of the owed calls of each log, by how its name begins; each was checked against the file.
+OWED: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("kill9_one", "kill9_two"), (4,)),
+    "kill9_three": (4, 4),
+    **dict.fromkeys(("sigint_one_2.0.76", "sigint_one_2.1.42"), (4,)),
+    **dict.fromkeys(("sigterm_one_2.1.42", "sigterm_one_2.1.235"), (4,)),
+    **dict.fromkeys(("sigint_one_2.1.332", "sigterm_one_2.1.332"), ()),
+    "entire_10": (1,),
+    **dict.fromkeys(("entire_38", "entire_60", "agentsview_tool_call_pending", "happy_task_sdk"), (4,)),
+    "packmind_5ed6fd": (4, 4),
+    "packmind_20b41b": ("W1",),
+    **dict.fromkeys(("entire_11", "entire_7e", "nomos", "ccviewer", "sniffly", "happy_task_non_sdk"), ()),
+}
+
+
 @pytest.mark.parametrize("path", corpus("claude", "*/*.jsonl"))
 def test_a_real_log_is_repaired_on_a_copy_or_clean(tmp_path, path):
     session = session_of(tmp_path, path.read_bytes())
     plan = session.plan
     assert session.journal.format is claude
+    rules = tuple(entry.rule for entry in plan.owed)
+    assert next((owed for name, owed in OWED.items() if path.name.startswith(name)), rules) == rules
     assert not any(entry.risk == "tool_not_started" and entry.rule != "W1" for entry in plan.owed)
     if path.name.startswith(("kill9", "sigterm_one_2.1.42", "sigterm_one_2.1.235")):
         assert plan.status == "crashed"

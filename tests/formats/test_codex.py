@@ -635,11 +635,21 @@ def test_an_id_that_is_no_file_name_leads_to_no_lock(tmp_path):
 # ---- real logs
 
 
+# How many calls each log owes, by how its name begins; each was checked against the file.
+OWED = {
+    **dict.fromkeys(("kill9_one", "sigint_one_0.80", "sigterm_one", "agentv_3c", "agentsview_f"), 1),
+    **dict.fromkeys(("kill9_parallel", "kill9_two", "agentv_33", "agentv_a3"), 2),
+    **dict.fromkeys(("sigint_one_0.171", "agentv_0b", "agentv_8d", "agentv_a8", "agentv_b9"), 0),
+}
+
+
 @pytest.mark.parametrize("path", corpus("codex", "*/*.jsonl"))
 def test_a_real_log_is_repaired_on_a_copy_or_clean(tmp_path, path):
     data = path.read_bytes()
     session = session_of(tmp_path, data)
     assert session.journal.format is codex
+    owing = len(session.plan.owed)
+    assert next((count for name, count in OWED.items() if path.name.startswith(name)), owing) == owing
     assert not any(entry.risk == "tool_not_started" for entry in session.plan.owed)
     if path.name.startswith(("kill9", "sigterm", "sigint_one_0.80")):
         assert session.plan.status == "crashed"
