@@ -26,6 +26,7 @@ from tests.formats.repairs import (
     why_left,
 )
 from tests.helpers import codes, ids, owed, recognise, risk, rule
+from triage.log import append as appending
 from triage.log.append import Refused
 from triage.log.formats import codex
 
@@ -624,6 +625,28 @@ def test_a_session_whose_agent_holds_its_lock_is_not_appended_to(tmp_path, monke
         os.close(descriptor)
     assert (refused.value.refusal.code, refused.value.refusal.retryable) == ("live_writer", True)
     assert applied(session).plan.status == "clean"
+
+
+def test_the_agents_lock_is_held_while_the_repair_is_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    (tmp_path / "thread-writer-locks").mkdir()
+    lock = tmp_path / "thread-writer-locks" / f"{log('killed')[0]['payload']['id']}.lock"
+    lock.touch()
+    write, refused = appending._write, []
+
+    def while_the_agent_tries(*args):
+        descriptor = os.open(lock, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            refused.append(lock)
+        finally:
+            os.close(descriptor)
+        write(*args)
+
+    monkeypatch.setattr(appending, "_write", while_the_agent_tries)
+    assert applied(session_of(tmp_path, log("killed"))).plan.status == "clean"
+    assert refused == [lock]
 
 
 def test_an_id_that_is_no_file_name_leads_to_no_lock(tmp_path):
