@@ -419,6 +419,24 @@ def test_other_hooks_prove_no_dispatch(tmp_path, beside):
     assert rule(plan_of(tmp_path, prompt(), call("a"), call("b"), beside), "a") == 4
 
 
+def test_an_attachment_that_is_no_hook_says_nothing_of_the_call_that_it_names(tmp_path):
+    beside = {"type": "attachment", "attachment": {"type": "edited_text_file", "toolUseID": "a"}}
+    plan = plan_of(tmp_path, prompt(), call("a", "Write"), beside)
+    assert (rule(plan, "a"), says_of(plan, "a")) == (4, ["named"])
+
+
+def test_a_call_of_a_sub_agent_alone_shows_that_its_task_was_dispatched(tmp_path):
+    inner = {"message": {"content": [use("s", "Read")]}}
+    plan = plan_of(tmp_path, prompt(), call("a", "Task"), progress("a", type="agent_progress", message=inner))
+    assert rule(plan, "a") == 1
+
+
+def test_of_a_running_commands_output_the_whole_is_preferred_to_its_end(tmp_path):
+    tick = progress("a", type="bash_progress", fullOutput="one two", output="two", elapsedTimeSeconds=2)
+    said = says_of(plan_of(tmp_path, prompt(), call("a"), tick), "a")
+    assert any("after 2 s, with the output 'one two'" in line for line in said)
+
+
 def test_that_a_sibling_was_dispatched_never_proves_that_a_call_was_not(tmp_path):
     plan = plan_of(tmp_path, prompt(), call("a"), call("b"), hook_attachment("a", "PreToolUse"))
     assert [(rule(plan, id), risk(plan, id)) for id in ("a", "b")] == [(1, "unknown"), (4, "unknown")]

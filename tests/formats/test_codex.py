@@ -308,7 +308,10 @@ def test_a_completed_item_with_the_calls_id_shows_that_it_finished_and_how(tmp_p
             event("exec_command_end", call_id="call_b", exit_code=3, aggregated_output="no host"),
             "exit code 3",
         ),
+        (event("exec_command_end", call_id="call_b", formatted_output="no route"), "no route"),
         (event("patch_apply_end", call_id="call_b", success=True, stdout="Success."), "Success."),
+        (event("patch_apply_end", call_id="call_b", success=False), "success false"),
+        (event("patch_apply_end", call_id="call_b", stdout="", stderr="no such file"), "no such file"),
         (event("mcp_tool_call_end", call_id="call_b", result={"Err": "refused"}), "refused"),
         (event("collab_agent_spawn_end", call_id="call_b", status="failed"), "status failed"),
     ],
@@ -422,6 +425,12 @@ def test_the_ordinals_go_on_from_the_last_line_that_can_be_read(tmp_path):
     assert [line["ordinal"] for line in appended_lines(session)] == [7, 8, 9]
     assert appended(session).startswith(b"\n{")
     assert "seq_gap" not in codes(session.plan)
+
+
+def test_a_last_record_without_an_ordinal_does_not_restart_the_count(tmp_path):
+    records = log("killed-paginated")
+    del records[-1]["ordinal"]
+    assert [line["ordinal"] for line in appended_lines(session_of(tmp_path, records))] == [6, 7, 8]
 
 
 def test_records_that_decode_to_several_events_are_no_gap_and_no_duplicate_in_the_ordinals(tmp_path):

@@ -388,6 +388,12 @@ def test_a_call_is_through_only_when_the_last_of_its_hooks_has_ended(tmp_path):
     assert rule(plan_of(tmp_path, *BASE, *two, hook_end("p2")), "ship") == 1
 
 
+def test_of_two_hooks_that_run_at_once_the_end_of_one_does_not_let_the_call_through(tmp_path):
+    both = (starts("ship"), PRE, hook("p2", input={"toolName": "bash"}), hook_end("p1"), later(1500), note())
+    assert rule(plan_of(tmp_path, *BASE, *both), "ship") == 2
+    assert rule(plan_of(tmp_path, *BASE, *both, hook_end("p2")), "ship") == 1
+
+
 def test_a_hook_that_failed_has_ended_too(tmp_path):
     assert rule(plan_of(tmp_path, *BASE, starts("ship"), PRE, hook_end("p1", success=False)), "ship") == 1
 
@@ -566,6 +572,12 @@ def test_a_sub_agents_call_and_the_call_that_started_it_are_both_owed(tmp_path):
 def test_a_call_whose_sub_agent_ran_is_dispatched_whatever_is_asked_for_later(tmp_path):
     begun = (*HEAD, names("task:task"), starts("task", "task"), agent_starts("task", "task"))
     assert rule(plan_of(tmp_path, *begun, asks("r1", "task")), "task") == 1
+
+
+def test_a_sub_agent_that_began_shows_that_its_call_had_been_let_through(tmp_path):
+    asked = (*HEAD, names("task:task"), starts("task", "task"), asks("r1", "task"))
+    assert rule(plan_of(tmp_path, *asked), "task") == "W1"
+    assert rule(plan_of(tmp_path, *asked, agent_starts("task", "task")), "task") == 1
 
 
 def test_the_messages_of_a_sub_agent_do_not_follow_the_calls_around_it(tmp_path):

@@ -236,6 +236,15 @@ def test_version_4_wants_the_result_as_a_message_of_role_tool(tmp_path):
     assert message["content"][0]["type"] == "text"
 
 
+def test_a_log_whose_own_results_are_messages_of_role_tool_gets_more_of_them(tmp_path):
+    """Stands for a log whose header is older than the build that wrote its results."""
+    records = log("killed")
+    recorded = [record for record in records if record["type"] == "tool/result"][-1]
+    recorded["data"]["message"] = {"role": "tool", "toolCallId": "notify", "content": [], "isError": False}
+    message = planned_lines(session_of(tmp_path, records))[0]["data"]["message"]
+    assert (message["role"], message["toolCallId"]) == ("tool", "deploy")
+
+
 def test_an_open_approval_is_closed_by_the_result_and_by_no_line_of_its_own(tmp_path):
     session = session_of(tmp_path, log("asked"))
     assert ("approval_decided", "ask-1") in kinds(session.plan)
