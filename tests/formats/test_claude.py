@@ -200,7 +200,7 @@ def test_a_sidechain_whose_task_is_answered_owes_nothing(tmp_path):
 
 
 def test_a_sidechain_that_an_agent_call_started_is_over_as_well(tmp_path):
-    """Stands for 2.1.6x and later, in which the tool Task is called Agent."""
+    """Stands for versions in which the tool that starts a sub-agent is called Agent."""
     happenings = [
         prompt(),
         call("t", "Agent", input={"prompt": "one"}),

@@ -279,7 +279,7 @@ def test_a_call_that_is_named_again_after_it_was_settled_is_owed_anew(tmp_path, 
 
 
 def test_a_shell_call_without_a_call_id_is_known_by_its_items_id(tmp_path):
-    """Stands for versions whose local_shell_call carries only an id; its output repeats that."""
+    """Stands for items that carry only an id of their own; no real log of these was at hand."""
     shell = item("local_shell_call", id="lsh_1", call_id=None, action={"type": "exec", "command": ["ls"]})
     session = session_of(tmp_path, [*log("killed")[:5], shell])
     assert (ids(session.plan), codes(session.plan)) == (["lsh_1"], [])

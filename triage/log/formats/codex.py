@@ -324,7 +324,7 @@ class Decoder(BaseDecoder):
         return events
 
     def _call(self, kind: str, payload: Mapping[str, Any]) -> list[Event]:
-        # Older versions name a shell call by its item's id, and its output by the same.
+        # A shell call may carry only its item's id: no call is dropped for the spelling of its id.
         id = call_id(payload, "call_id", *(("id",) if kind == "local_shell_call" else ()))
         if id is None and kind == "tool_search_call":
             return [*self._step(), self._plain(kind, payload)]  # the provider ran it: it is no call here
