@@ -24,6 +24,7 @@ from tests.formats.claude_logs import (
     system,
     use,
     user,
+    uuid,
 )
 from tests.formats.repairs import (
     applied,
@@ -166,6 +167,12 @@ def test_a_reply_that_is_logged_again_after_a_prompt_owes_nothing_anew(tmp_path)
     assert (ids(plan), plan.left) == ([], ())
 
 
+def test_an_unanswered_reply_that_is_logged_again_owes_its_call(tmp_path):
+    """Stands for a log that two processes wrote: the first reply's line stands behind the second's."""
+    plan = plan_of(tmp_path, prompt(), call("a"), says("so", "msg_2"), call("a"))
+    assert (ids(plan), plan.left) == (["a"], ())
+
+
 def test_an_id_that_a_later_reply_uses_again_is_a_call_of_its_own(tmp_path):
     """Stands for models behind a gateway that count their calls from 0 in each reply."""
     plan = plan_of(tmp_path, prompt(), call("a"), result("a"), prompt("and now?"), call("a", id="msg_2"))
@@ -190,6 +197,26 @@ def test_a_sidechain_whose_task_is_answered_owes_nothing(tmp_path):
     plan = plan_of_log(tmp_path, fixture("sidechain-answered"))
     assert (plan.status, ids(plan)) == ("clean", [])
     assert why_left(plan, "x").startswith("deep") and "Task" in why_left(plan, "x")
+
+
+def test_a_sidechain_that_an_agent_call_started_is_over_as_well(tmp_path):
+    """Stands for versions in which the tool that starts a sub-agent is called Agent."""
+    happenings = [
+        prompt(),
+        call("t", "Agent", input={"prompt": "one"}),
+        started("one"),
+        call("x", id="msg_s1", side=True),
+    ]
+    assert ids(plan_of(tmp_path, *happenings)) == ["x", "t"]
+    assert ids(plan_of(tmp_path, *happenings, result("t", under=2))) == []
+
+
+def test_a_compaction_in_a_sidechain_settles_that_sidechains_calls_alone(tmp_path):
+    boundary = system("compact_boundary", logicalParentUuid=uuid(4), under=0, **SIDE)
+    plan = plan_of(
+        tmp_path, prompt(), task("t", "one"), started("one"), call("x", id="msg_s1", side=True), boundary
+    )
+    assert (ids(plan), why_left(plan, "x")) == (["t"], DEEP)
 
 
 SIDE: dict[str, Any] = {"isSidechain": True}
@@ -330,6 +357,29 @@ def test_a_record_of_a_finished_call_says_that_only_its_result_was_lost(tmp_path
     assert owed(plan_of_log(tmp_path, records[:-1]), "a").finished is None
 
 
+@pytest.mark.parametrize(
+    "ended",
+    [
+        hook("a", "PostToolUse"),
+        hook("a", "PostToolUseFailure"),
+        hook_attachment("a", "PostToolUse"),
+        hook_attachment("a", "PostToolUseFailure"),
+        progress("a", type="mcp_progress", status="completed"),
+        progress("a", type="mcp_progress", status="failed"),
+    ],
+)
+def test_one_record_of_an_end_is_enough_to_know_that_a_call_was_dispatched_and_finished(tmp_path, ended):
+    plan = plan_of(tmp_path, prompt(), call("a"), ended)
+    assert rule(plan, "a") == 1
+    assert any("only its result was lost" in said for said in says_of(plan, "a"))
+    assert owed(plan, "a").finished is not None
+
+
+def test_a_hook_after_a_failed_call_says_that_it_failed(tmp_path):
+    plan = plan_of(tmp_path, prompt(), call("a"), hook("a", "PostToolUseFailure"))
+    assert any("it failed, and only its result was lost" in said for said in says_of(plan, "a"))
+
+
 def test_the_calls_and_results_of_a_sub_agent_are_quoted(tmp_path):
     """Stands for a killed Task of 2.1.14 whose sub-agent had committed."""
     said = says_of(plan_of_log(tmp_path, fixture("agent-progress")), "a")
@@ -367,6 +417,24 @@ def test_a_hook_after_a_question_means_that_it_was_answered(tmp_path):
 )
 def test_other_hooks_prove_no_dispatch(tmp_path, beside):
     assert rule(plan_of(tmp_path, prompt(), call("a"), call("b"), beside), "a") == 4
+
+
+def test_an_attachment_that_is_no_hook_says_nothing_of_the_call_that_it_names(tmp_path):
+    beside = {"type": "attachment", "attachment": {"type": "edited_text_file", "toolUseID": "a"}}
+    plan = plan_of(tmp_path, prompt(), call("a", "Write"), beside)
+    assert (rule(plan, "a"), says_of(plan, "a")) == (4, ["named"])
+
+
+def test_a_call_of_a_sub_agent_alone_shows_that_its_task_was_dispatched(tmp_path):
+    inner = {"message": {"content": [use("s", "Read")]}}
+    plan = plan_of(tmp_path, prompt(), call("a", "Task"), progress("a", type="agent_progress", message=inner))
+    assert rule(plan, "a") == 1
+
+
+def test_of_a_running_commands_output_the_whole_is_preferred_to_its_end(tmp_path):
+    tick = progress("a", type="bash_progress", fullOutput="one two", output="two", elapsedTimeSeconds=2)
+    said = says_of(plan_of(tmp_path, prompt(), call("a"), tick), "a")
+    assert any("after 2 s, with the output 'one two'" in line for line in said)
 
 
 def test_that_a_sibling_was_dispatched_never_proves_that_a_call_was_not(tmp_path):
@@ -417,6 +485,19 @@ def test_a_call_that_the_agent_closed_on_resuming_was_never_checked(tmp_path):
     plan = plan_of_log(tmp_path, fixture("closed-generically"))
     assert (plan.status, codes(plan)) == ("clean", ["closed_generically"])
     assert "closed generically, outcome never checked" in plan.anomalies[0].says
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        result("a", "ok", toolDenialKind="interrupted"),
+        result("a", "[Tool call interrupted: its outcome is unknown.]", error=True),
+        result("a", "[Tool call result not in this copy: see the other one.]", error=True),
+        result("a", "Lost: the session ended before this call's result was written.", error=True),
+    ],
+)
+def test_the_kind_and_the_words_of_a_generic_result_are_each_enough(tmp_path, closed):
+    assert codes(plan_of(tmp_path, prompt(), call("a"), closed)) == ["closed_generically"]
 
 
 @pytest.mark.parametrize("text", ["Exit code 1", "ls: cannot access", "[Request denied]"])
@@ -557,11 +638,28 @@ def test_a_given_title_wins_over_the_agents_and_that_over_the_first_prompt(tmp_p
 # ---- real logs
 
 
+# The rules of the owed calls of each log, by how its name begins; each was checked against the file.
+OWED: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("kill9_one", "kill9_two"), (4,)),
+    "kill9_three": (4, 4),
+    **dict.fromkeys(("sigint_one_2.0.76", "sigint_one_2.1.42"), (4,)),
+    **dict.fromkeys(("sigterm_one_2.1.42", "sigterm_one_2.1.235"), (4,)),
+    **dict.fromkeys(("sigint_one_2.1.332", "sigterm_one_2.1.332"), ()),
+    "entire_10": (1,),
+    **dict.fromkeys(("entire_38", "entire_60", "agentsview_tool_call_pending", "happy_task_sdk"), (4,)),
+    "packmind_5ed6fd": (4, 4),
+    "packmind_20b41b": ("W1",),
+    **dict.fromkeys(("entire_11", "entire_7e", "nomos", "ccviewer", "sniffly", "happy_task_non_sdk"), ()),
+}
+
+
 @pytest.mark.parametrize("path", corpus("claude", "*/*.jsonl"))
 def test_a_real_log_is_repaired_on_a_copy_or_clean(tmp_path, path):
     session = session_of(tmp_path, path.read_bytes())
     plan = session.plan
     assert session.journal.format is claude
+    rules = tuple(entry.rule for entry in plan.owed)
+    assert next((owed for name, owed in OWED.items() if path.name.startswith(name)), rules) == rules
     assert not any(entry.risk == "tool_not_started" and entry.rule != "W1" for entry in plan.owed)
     if path.name.startswith(("kill9", "sigterm_one_2.1.42", "sigterm_one_2.1.235")):
         assert plan.status == "crashed"

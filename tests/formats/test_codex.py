@@ -26,6 +26,7 @@ from tests.formats.repairs import (
     why_left,
 )
 from tests.helpers import codes, ids, owed, recognise, risk, rule
+from triage.log import append as appending
 from triage.log.append import Refused
 from triage.log.formats import codex
 
@@ -135,7 +136,7 @@ def test_an_unanswered_call_of_an_earlier_turn_alone_leaves_the_log_clean(tmp_pa
     assert LEFT in why_left(plan, "call_a")
 
 
-@pytest.mark.parametrize("end", ["task_complete", "turn_aborted"])
+@pytest.mark.parametrize("end", ["task_complete", "turn_complete", "turn_aborted"])
 def test_an_end_of_the_same_turn_closes_it_and_one_of_another_does_not(tmp_path, end):
     closed = plan_of_log(tmp_path, [*log("killed"), event(end, turn_id="turn-1")])
     assert (closed.status, ids(closed)) == ("clean", [])
@@ -269,6 +270,23 @@ def test_a_compaction_and_a_rollback_settle_the_calls_before_them_and_no_later_o
     assert f"line {len(log('killed')) + 1}" in why_left(plan, "call_b")
 
 
+@pytest.mark.parametrize("kind", ["compacted", "thread_rolled_back"])
+def test_a_call_that_is_named_again_after_it_was_settled_is_owed_anew(tmp_path, kind):
+    """Stands for models that count their calls from 0 again once their history was cut."""
+    settling = record(kind, message="") if kind == "compacted" else event(kind, num_turns=1)
+    plan = plan_of_log(tmp_path, [*log("killed"), settling, call("call_b")])
+    assert (ids(plan), [left.tool_call_id for left in plan.left]) == (["call_b"], ["call_c"])
+
+
+def test_a_shell_call_without_a_call_id_is_known_by_its_items_id(tmp_path):
+    """Stands for items that carry only an id of their own; no real log of these was at hand."""
+    shell = item("local_shell_call", id="lsh_1", call_id=None, action={"type": "exec", "command": ["ls"]})
+    session = session_of(tmp_path, [*log("killed")[:5], shell])
+    assert (ids(session.plan), codes(session.plan)) == (["lsh_1"], [])
+    assert planned_lines(session)[0]["payload"]["type"] == "function_call_output"
+    assert ids(plan_of_log(tmp_path, [*log("killed")[:5], shell, output("lsh_1")])) == []
+
+
 # ---- evidence
 
 
@@ -290,7 +308,10 @@ def test_a_completed_item_with_the_calls_id_shows_that_it_finished_and_how(tmp_p
             event("exec_command_end", call_id="call_b", exit_code=3, aggregated_output="no host"),
             "exit code 3",
         ),
+        (event("exec_command_end", call_id="call_b", formatted_output="no route"), "no route"),
         (event("patch_apply_end", call_id="call_b", success=True, stdout="Success."), "Success."),
+        (event("patch_apply_end", call_id="call_b", success=False), "success false"),
+        (event("patch_apply_end", call_id="call_b", stdout="", stderr="no such file"), "no such file"),
         (event("mcp_tool_call_end", call_id="call_b", result={"Err": "refused"}), "refused"),
         (event("collab_agent_spawn_end", call_id="call_b", status="failed"), "status failed"),
     ],
@@ -406,6 +427,12 @@ def test_the_ordinals_go_on_from_the_last_line_that_can_be_read(tmp_path):
     assert "seq_gap" not in codes(session.plan)
 
 
+def test_a_last_record_without_an_ordinal_does_not_restart_the_count(tmp_path):
+    records = log("killed-paginated")
+    del records[-1]["ordinal"]
+    assert [line["ordinal"] for line in appended_lines(session_of(tmp_path, records))] == [6, 7, 8]
+
+
 def test_records_that_decode_to_several_events_are_no_gap_and_no_duplicate_in_the_ordinals(tmp_path):
     records = log("killed-paginated")
     assert codes(plan_of_log(tmp_path, records)) == []
@@ -425,6 +452,12 @@ def test_the_message_is_not_written_twice(tmp_path):
         session_of(tmp_path, [*log("killed"), output("call_b"), output("call_c"), marker()])
     )
     assert [line["payload"]["type"] for line in lines] == ["turn_aborted"]
+
+
+def test_a_message_that_another_record_follows_is_written_again(tmp_path):
+    answered = [*log("killed"), output("call_b"), output("call_c"), marker()]
+    lines = appended_lines(session_of(tmp_path, [*answered, event("token_count", info=None)]))
+    assert [line["payload"]["type"] for line in lines] == ["message", "turn_aborted"]
 
 
 def test_a_turn_without_an_id_ends_with_the_message(tmp_path):
@@ -603,6 +636,28 @@ def test_a_session_whose_agent_holds_its_lock_is_not_appended_to(tmp_path, monke
     assert applied(session).plan.status == "clean"
 
 
+def test_the_agents_lock_is_held_while_the_repair_is_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    (tmp_path / "thread-writer-locks").mkdir()
+    lock = tmp_path / "thread-writer-locks" / f"{log('killed')[0]['payload']['id']}.lock"
+    lock.touch()
+    write, refused = appending._write, []
+
+    def while_the_agent_tries(*args):
+        descriptor = os.open(lock, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            refused.append(lock)
+        finally:
+            os.close(descriptor)
+        write(*args)
+
+    monkeypatch.setattr(appending, "_write", while_the_agent_tries)
+    assert applied(session_of(tmp_path, log("killed"))).plan.status == "clean"
+    assert refused == [lock]
+
+
 def test_an_id_that_is_no_file_name_leads_to_no_lock(tmp_path):
     records = log("killed")
     records[0]["payload"]["id"] = "../../etc/passwd"
@@ -612,11 +667,21 @@ def test_an_id_that_is_no_file_name_leads_to_no_lock(tmp_path):
 # ---- real logs
 
 
+# How many calls each log owes, by how its name begins; each was checked against the file.
+OWED = {
+    **dict.fromkeys(("kill9_one", "sigint_one_0.80", "sigterm_one", "agentv_3c", "agentsview_f"), 1),
+    **dict.fromkeys(("kill9_parallel", "kill9_two", "agentv_33", "agentv_a3"), 2),
+    **dict.fromkeys(("sigint_one_0.171", "agentv_0b", "agentv_8d", "agentv_a8", "agentv_b9"), 0),
+}
+
+
 @pytest.mark.parametrize("path", corpus("codex", "*/*.jsonl"))
 def test_a_real_log_is_repaired_on_a_copy_or_clean(tmp_path, path):
     data = path.read_bytes()
     session = session_of(tmp_path, data)
     assert session.journal.format is codex
+    owing = len(session.plan.owed)
+    assert next((count for name, count in OWED.items() if path.name.startswith(name)), owing) == owing
     assert not any(entry.risk == "tool_not_started" for entry in session.plan.owed)
     if path.name.startswith(("kill9", "sigterm", "sigint_one_0.80")):
         assert session.plan.status == "crashed"

@@ -22,6 +22,7 @@ from tests.formats.copilot_logs import (
     asks,
     completes,
     decides,
+    external,
     finished,
     hook,
     hook_end,
@@ -114,6 +115,15 @@ def test_each_row_of_the_ladder_gives_its_risk_its_rule_and_its_word(name, tmp_p
     entry = owed(plan, "ship")
     found = (entry.rule, risk(plan, "ship"), entry.label, entry.needs_acknowledgement)
     assert (found, plan.status) == (LADDER[name], "crashed")
+
+
+def test_a_request_to_an_external_tool_is_a_dispatch_whatever_was_recorded_before_it(tmp_path):
+    quiet = (later(1500), note())
+    for before, without in (((), 2), ((starts("ship"), PRE), 2)):
+        assert rule(plan_of(tmp_path, *BASE, *before, *quiet), "ship") == without
+        plan = plan_of(tmp_path, *BASE, *before, external("ship"), *quiet)
+        assert rule(plan, "ship") == 1
+        assert "handed to an external tool, no completion" in says_of(plan, "ship")
 
 
 def test_an_answered_call_is_not_owed_even_with_its_permission_still_open(tmp_path):
@@ -378,6 +388,12 @@ def test_a_call_is_through_only_when_the_last_of_its_hooks_has_ended(tmp_path):
     assert rule(plan_of(tmp_path, *BASE, *two, hook_end("p2")), "ship") == 1
 
 
+def test_of_two_hooks_that_run_at_once_the_end_of_one_does_not_let_the_call_through(tmp_path):
+    both = (starts("ship"), PRE, hook("p2", input={"toolName": "bash"}), hook_end("p1"), later(1500), note())
+    assert rule(plan_of(tmp_path, *BASE, *both), "ship") == 2
+    assert rule(plan_of(tmp_path, *BASE, *both, hook_end("p2")), "ship") == 1
+
+
 def test_a_hook_that_failed_has_ended_too(tmp_path):
     assert rule(plan_of(tmp_path, *BASE, starts("ship"), PRE, hook_end("p1", success=False)), "ship") == 1
 
@@ -556,6 +572,12 @@ def test_a_sub_agents_call_and_the_call_that_started_it_are_both_owed(tmp_path):
 def test_a_call_whose_sub_agent_ran_is_dispatched_whatever_is_asked_for_later(tmp_path):
     begun = (*HEAD, names("task:task"), starts("task", "task"), agent_starts("task", "task"))
     assert rule(plan_of(tmp_path, *begun, asks("r1", "task")), "task") == 1
+
+
+def test_a_sub_agent_that_began_shows_that_its_call_had_been_let_through(tmp_path):
+    asked = (*HEAD, names("task:task"), starts("task", "task"), asks("r1", "task"))
+    assert rule(plan_of(tmp_path, *asked), "task") == "W1"
+    assert rule(plan_of(tmp_path, *asked, agent_starts("task", "task")), "task") == 1
 
 
 def test_the_messages_of_a_sub_agent_do_not_follow_the_calls_around_it(tmp_path):

@@ -99,6 +99,17 @@ def test_a_call_of_a_closed_turn_is_left_because_no_append_can_mend_it(tmp_path)
     assert "line 11" in why_left(plan, "lint")
 
 
+def test_the_end_of_an_inner_turn_settles_nothing_of_the_turn_around_it(tmp_path):
+    """Stands for a session that was killed and went on with its next turn, the killed one still open."""
+    records = after(after(log("killed"), "turn/start", turn=2), "step/start", turn=2, step=1)
+    call = {"type": "tool-call", "id": "deploy", "name": "bash", "arguments": "{}"}
+    records = after(records, "assistant/message", turn=2, step=1, message={"content": [call]})
+    records = after(records, "turn/end", turn=2, reason={"kind": "aborted"})
+    plan = plan_of_log(tmp_path, records)
+    assert [(id, rule(plan, id)) for id in ids(plan)] == [("deploy", 1), ("report", 2)]
+    assert "line 20" in why_left(plan, "deploy")
+
+
 def test_a_result_that_rewrites_another_answers_nothing_and_is_no_second_result(tmp_path):
     records = log("killed")
     result = next(r for r in records if r["type"] == "tool/result")
@@ -223,6 +234,15 @@ def test_version_4_wants_the_result_as_a_message_of_role_tool(tmp_path):
     assert list(message) == ["source", "toolCallId", "content", "isError", "role", "id"]
     assert (message["role"], message["toolCallId"], message["isError"]) == ("tool", "deploy", True)
     assert message["content"][0]["type"] == "text"
+
+
+def test_a_log_whose_own_results_are_messages_of_role_tool_gets_more_of_them(tmp_path):
+    """Stands for a log whose header is older than the build that wrote its results."""
+    records = log("killed")
+    recorded = [record for record in records if record["type"] == "tool/result"][-1]
+    recorded["data"]["message"] = {"role": "tool", "toolCallId": "notify", "content": [], "isError": False}
+    message = planned_lines(session_of(tmp_path, records))[0]["data"]["message"]
+    assert (message["role"], message["toolCallId"]) == ("tool", "deploy")
 
 
 def test_an_open_approval_is_closed_by_the_result_and_by_no_line_of_its_own(tmp_path):

@@ -105,6 +105,12 @@ def test_the_session_is_described_by_its_first_execution() -> None:
     assert facts == {"agent": "klbr", "cwd": "/srv/pay", "started": "1779267601000"}
 
 
+@pytest.mark.parametrize("key", ["workspace", "workspace_path"])
+def test_the_workspace_is_known_by_either_of_its_names(tmp_path: Path, key: str) -> None:
+    session = session_of(tmp_path, [started(1, "x1", **{key: "/srv/pay"})])
+    assert session.journal.decoder.facts()["cwd"] == "/srv/pay"
+
+
 def test_a_plan_of_an_export_is_shown_and_carries_the_refusal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", fixture(OPEN), "--json"]) == 1
     shown = json.loads(capsys.readouterr().out)

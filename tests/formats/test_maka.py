@@ -284,6 +284,11 @@ def test_a_run_and_its_turn_open_one_turn_and_the_end_of_the_run_closes_it() -> 
     assert session("completed").plan.open_turns == ()
 
 
+@pytest.mark.parametrize("start", ["run_started", "turn_started"])
+def test_the_start_of_a_run_and_that_of_a_turn_each_open_the_turn(tmp_path: Path, start: str) -> None:
+    assert [turn.line for turn in written(tmp_path, header(), [event(start)]).plan.open_turns] == [1]
+
+
 def test_a_call_in_a_turn_whose_start_was_lost_is_owed(tmp_path: Path) -> None:
     plan = written(tmp_path, header(), [event("tool_started", toolCallId="c1")]).plan
     assert ids(plan) == ["c1"]

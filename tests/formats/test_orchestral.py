@@ -267,6 +267,7 @@ def test_no_cap_on_the_output_is_recorded_as_null_and_is_no_figure(tmp_path: Pat
         ((boundary(), attempt(), boundary(1)), "phase_skipped"),
         ((*ONE_CALL, workflow("c9")), "phase_skipped"),
         ((*ONE_CALL, workflow(request_id="q9")), "phase_skipped"),
+        ((*ONE_CALL, workflow("c1"), workflow("c1")), "phase_skipped"),
         ((boundary(), delivered(), boundary(2)), "record_after_terminal"),
         ((boundary(), delivered(), command("steer")), "record_after_terminal"),
         ((boundary(), command("steer"), command("steer")), "command_repeated"),

@@ -75,6 +75,11 @@ def test_a_turn_closes_with_a_message_that_names_no_call(tmp_path):
     assert session.journal.mates[1] == 5  # the turn that line 2 opens closes on line 5
 
 
+def test_a_message_that_stopped_for_tools_closes_no_turn_even_without_a_call(tmp_path):
+    session = session_of(tmp_path, log(user(), assistant(reason="toolUse"), assistant(reason="stop")))
+    assert session.journal.mates[1] == 4
+
+
 def test_a_command_that_the_user_ran_opens_no_turn_and_is_no_prompt(tmp_path):
     session = session_of(tmp_path, log(message("bashExecution", "ls", command="ls"), user()))
     assert (session.journal.mates[1], session.journal.decoder.facts()["title"]) == (0, "deploy it")
@@ -136,6 +141,13 @@ def test_an_entry_of_a_type_that_nobody_knows_yet_is_counted(tmp_path):
 def test_an_id_that_a_later_message_uses_again_is_a_call_of_its_own(tmp_path):
     plan = plan_of(tmp_path, user(), assistant("a"), result("a"), user("and now?"), assistant("a"))
     assert ids(plan) == ["a"]
+
+
+def test_a_message_that_is_logged_twice_owes_its_call_once(tmp_path):
+    """Stands for version 1, in which nothing but the order tells what follows what."""
+    session = session_of(tmp_path, linear(user(), assistant("a"), assistant("a")))
+    assert (ids(session.plan), session.plan.left) == (["a"], ())
+    assert applied(session).plan.status == "clean"
 
 
 # ---- the tree

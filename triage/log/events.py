@@ -55,7 +55,7 @@ INPUT_RESOLVED = "input_resolved"
 # write is lost.
 EVIDENCE = _Ours("evidence")
 # A compaction, a rollback or a later reply: the calls of this lane (`tool_call_id`: that one) that were
-# named before owe nothing any more. `says` is why, for a person.
+# named before owe nothing any more. `says` is why, for a person; `innermost`: those of the innermost turn.
 SETTLE = _Ours("settle")
 
 # In the data of a turn_start: its format records no turn ends; and whether a prompt or a result at its end

@@ -284,6 +284,7 @@ class Scan(Board):
         name = name if isinstance(name, str) else None
         known = calls.get(id)
         if known is not None:
+            known.settled = None  # named again after it was settled: owed anew
             if name is not None and known.name is not None and name != known.name:
                 self.anomaly(
                     "id_reused",
@@ -407,8 +408,10 @@ class Scan(Board):
 
     def _settle(self, event: Event) -> int:
         only, says = call_id(event.data), str(event.data.get("says", ""))
-        calls = [c for turn in self._lane.turns for c in turn.calls.values()]
-        for call in (*calls, *self._lane.outside.values()):
+        inner = event.data.get("innermost") is True
+        turns = self._lane.turns[-1:] if inner else self._lane.turns
+        calls = [c for turn in turns for c in turn.calls.values()]
+        for call in (*calls, *(() if inner else self._lane.outside.values())):
             call.again = call.again and only not in (None, call.id)
             if call.owes and only in (None, call.id):
                 call.settled = says

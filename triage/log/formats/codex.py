@@ -324,7 +324,8 @@ class Decoder(BaseDecoder):
         return events
 
     def _call(self, kind: str, payload: Mapping[str, Any]) -> list[Event]:
-        id = call_id(payload, "call_id")
+        # A shell call may carry only its item's id: no call is dropped for the spelling of its id.
+        id = call_id(payload, "call_id", *(("id",) if kind == "local_shell_call" else ()))
         if id is None and kind == "tool_search_call":
             return [*self._step(), self._plain(kind, payload)]  # the provider ran it: it is no call here
         opened = [] if self._turn or self._started else self._open(None, explicit=False)

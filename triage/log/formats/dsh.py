@@ -188,7 +188,8 @@ class Decoder(BaseDecoder):
         if self._turns:
             self._turns.pop()
         event.type = TURN_END
-        settled = Event(SETTLE, {"says": LEFT.format(line=event.line)}, event.line, event.seq, event.time)
+        says = {"says": LEFT.format(line=event.line), "innermost": True}
+        settled = Event(SETTLE, says, event.line, event.seq, event.time)
         event.part = True
         return [settled, event]
 
