@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import GARBAGE, log, names, result, speaks, step_start, turn_start
+from tests.helpers import GARBAGE, log, names, result, speaks, step_start, turn_end, turn_start
 from tests.tui.demo import (
     NAME,
     app_on,
@@ -367,3 +367,20 @@ def test_sizes_that_follow_each_other_fast_come_to_rest(tmp_path: Path) -> None:
             type(app.screen).on_resize = original
 
     drive(app, steps)
+
+
+def test_rows_out_of_view_are_counted_and_can_be_reached_by_keys(tmp_path: Path) -> None:
+    path = write(tmp_path, two_unknown())
+    first = drive(app_on(path), ["2", "g"], (80, 24))
+    assert "↓ " in first and " more" in first and "go back to the agent" not in first
+    last = drive(app_on(path), ["2", "G"], (80, 24))
+    assert "go back to the agent" in last and " more" not in last
+    stepped = drive(app_on(path), ["2", "G", "k", *["j"] * 12], (80, 24))
+    assert "go back to the agent" in stepped
+
+
+def test_an_interrupted_turn_does_not_claim_the_time_until_its_repair(tmp_path: Path) -> None:
+    turn = [turn_start(1), says("go"), names(("a", "bash", {})), result("a", "x")]
+    end = turn_end(turn=1, reason="interrupted")
+    shown = drive(app_on(write(tmp_path, [*turn, end, *clean_log()])), ["g"], (80, 24))
+    assert "interrupted" in next(line for line in shown.splitlines() if "turn 1" in line and "go" in line)

@@ -15,59 +15,21 @@ from typing import Any
 import orjson
 
 from triage.log import compressed, fast, formats
+from triage.log.codes import CODES as CODES
+from triage.log.codes import TYPES as TYPES
 from triage.log.decoder import BaseDecoder
-from triage.log.events import (
-    APPROVAL_DECIDED,
-    APPROVAL_REQUESTED,
-    ASSISTANT_MESSAGE,
-    EVIDENCE,
-    INPUT_REQUESTED,
-    INPUT_RESOLVED,
-    REQUEST_HEADER,
-    SETTLE,
-    STEP_END,
-    STEP_START,
-    SYSTEM_MESSAGE,
-    TOOL_CALL,
-    TOOL_RESULT,
-    TURN_END,
-    TURN_START,
-    USER_MESSAGE,
-    Corrupt,
-    Event,
-)
+from triage.log.events import EVIDENCE, SETTLE, TURN_START, USER_MESSAGE, Corrupt, Event
 from triage.log.json_text import Malformed, Unfinished, dumps, parse
-from triage.log.lines import BOM, is_inexact, lines_of, read_line
-from triage.log.source import Base, Unreadable, new_decoder, open_for_reading, opened, read_base
+from triage.log.lines import BOM, blocks_of, is_inexact, lines_of, read_line
+from triage.log.source import Base, Opened, Unreadable, new_decoder, open_for_reading, opened, read_base
 from triage.log.split import Splits
 from triage.recovery.scan import Scan
-
-# The code of a line in the index. Lines that hold several events or none at all have codes of their own.
-TYPES = (
-    "corrupt",
-    "damaged",
-    "blank",
-    TURN_START,
-    TURN_END,
-    STEP_START,
-    STEP_END,
-    ASSISTANT_MESSAGE,
-    USER_MESSAGE,
-    SYSTEM_MESSAGE,
-    TOOL_CALL,
-    TOOL_RESULT,
-    REQUEST_HEADER,
-    APPROVAL_REQUESTED,
-    APPROVAL_DECIDED,
-    INPUT_REQUESTED,
-    INPUT_RESOLVED,
-    "other",
-)
-CODES = {name: code for code, name in enumerate(TYPES)}
 
 # A line that a format decodes to several events goes by the one that comes first in TYPES.
 _RANK = {name: code for name, code in CODES.items() if code >= CODES[TURN_START]}
 
+_OTHER = CODES["other"]  # the last of them
+HELP_FROM = 64 << 20  # bytes of a log from which other processes are worth their start
 LARGEST_DOCUMENT = 256 << 20  # bytes of a one-document log that are read whole
 
 
@@ -159,27 +121,40 @@ def read_journal(path: str, progress: Callable[[int, int], None] | None = None) 
     in which no line is an event of a known format.
     """
     with opened(path) as log:
-        scan = Scan()
-        base = read_base(log.descriptor, -1)
-        journal = Journal(
-            log.path, log.format, log.size, log.modified, log.one_document, base,
-            array("Q", [0]), bytearray(), bytearray(), array("Q"),
-            scan, new_decoder(log.format, log.path), [], log.text,
-        )  # fmt: skip
-        if log.one_document:
-            _index_document(log.source, log.length, journal)
-        else:
-            _index_lines(log.source, log.length, journal, progress)
-        if log.text is not None and log.text.broken:
-            line = max(1, journal.lines)
-            says = f"{log.text.broken}: its bytes are kept"
-            scan.corrupt(Corrupt(line, log.length, log.length, says, None, True))
-        journal.base = read_base(log.descriptor, scan.state().next_seq - 1, log.size)
+        probing = log.format is formats.native and not log.one_document and log.length >= fast.PROBE_FROM
+        journal = _read(log, progress, probing)
+        if probing and journal.scan.owes_outside:
+            # Damage that a probe can't see may have been the start of a turn, which would make this doubtful.
+            journal = _read(log, progress, probing=False)
         return journal
 
 
+def _read(log: Opened, progress: Callable[[int, int], None] | None, probing: bool) -> Journal:
+    scan = Scan()
+    base = read_base(log.descriptor, -1)
+    journal = Journal(
+        log.path, log.format, log.size, log.modified, log.one_document, base,
+        array("Q", [0]), bytearray(), bytearray(), array("I"),
+        scan, new_decoder(log.format, log.path), [], log.text,
+    )  # fmt: skip
+    if log.one_document:
+        _index_document(log.source, log.length, journal)
+    else:
+        _index_lines(log.source, log.length, journal, progress, probing)
+    if log.text is not None and log.text.broken:
+        line = max(1, journal.lines)
+        says = f"{log.text.broken}: its bytes are kept"
+        scan.corrupt(Corrupt(line, log.length, log.length, says, None, True))
+    journal.base = read_base(log.descriptor, scan.state().next_seq - 1, log.size)
+    return journal
+
+
 def _index_lines(
-    descriptor: int, size: int, journal: Journal, progress: Callable[[int, int], None] | None
+    descriptor: int,
+    size: int,
+    journal: Journal,
+    progress: Callable[[int, int], None] | None,
+    probing: bool,
 ) -> None:
     splits = Splits(journal.format)
 
@@ -190,13 +165,19 @@ def _index_lines(
         if found:
             journal.scan.anomaly("split_record", *found)
 
-    lines = lines_of(descriptor, size, progress=progress)
     if journal.format is formats.native:
-        probing = size >= fast.PROBE_FROM
-        quick = fast.Quick(journal.scan, journal.codes, journal.depths, journal.mates, CODES, whole, probing)
-        quick.feed(lines, journal.offsets)
+        quick = fast.Quick(
+            journal.scan, journal.offsets, journal.codes, journal.depths, journal.mates, CODES, whole, probing
+        )
+        if probing and size >= HELP_FROM:
+            from triage.log import helpers  # a small log has no use for what it imports
+
+            helpers.read(descriptor, size, quick, helpers.start(descriptor, size), progress)
+        else:
+            quick.feed(blocks_of(descriptor, size, progress=progress))
+        quick.finish()
     else:
-        for line, raw in enumerate(lines, 1):
+        for line, raw in enumerate(lines_of(descriptor, size, progress=progress), 1):
             journal.offsets.append(journal.offsets[-1] + len(raw))
             whole(line, raw)
     if journal.offsets[-1] < size:
@@ -219,11 +200,14 @@ def _index(journal: Journal, line: int, pieces: Sequence[Mapping[str, Any] | Cor
             scan.corrupt(Corrupt(line, journal.offsets[line - 1], journal.offsets[line], says))
             code = CODES["corrupt"]
             continue
+        code = _OTHER
         for event in events:
             closes = scan.feed(event)
             if closes:
                 journal.mates[closes - 1] = line
-        code = min((_RANK.get(event.type, CODES["other"]) for event in events), default=CODES["other"])
+            rank = _RANK.get(event.type, _OTHER)
+            if rank < code:
+                code = rank
     if len(pieces) > 1:
         code = CODES["damaged"]
         if not any(isinstance(piece, Corrupt) for piece in pieces):

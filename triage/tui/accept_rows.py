@@ -38,9 +38,9 @@ class AcceptRows(Fixed):
         for owed in asked:
             self._entry(desk, owed, width)
         rest = [owed for owed in plan.owed if not owed.needs_acknowledgement]
-        self._add(
-            row(("Also appended (no answer needed)" if asked else "Appended (no answer needed)", "title"))
-        )
+        verb = "planned" if plan.refusal is not None else "appended"
+        heading = f"Also {verb}" if asked else verb.capitalize()
+        self._add(row((f"{heading} (no answer needed)", "title")))
         for owed in rest:
             self._plain(owed)
         self._closings(desk)
@@ -63,8 +63,9 @@ class AcceptRows(Fixed):
             self._add(*wrap([("  ", "text"), (what, "text")], width, 2))
         count = counted(len(plan.repairs), "record")
         after = f"after line {desk.session.journal.lines:,}"
-        verb = "Appends" if plan.refusal is None else "Would append"
-        says = f"{verb} {count} ({size_in_words(size)}) {after}. Nothing is rewritten."
+        says = f"Appends {count} ({size_in_words(size)}) {after}. Nothing is rewritten."
+        if plan.refusal is not None:
+            says = f"The plan has {count} to come {after}: the log's owner has to add what they say."
         self._add(*wrap([(says, "head")], width))
         labels = {owed.label for owed in plan.owed if owed.needs_acknowledgement}
         for label in ("UNKNOWN", "WAITING"):

@@ -28,7 +28,7 @@ from triage.log.journal import CODES, TYPES
 from triage.text import clean
 from triage.tui.calls import LARGE_LINE, Calls
 from triage.tui.row import Row, Span, mark
-from triage.tui.short import arguments_in_short, content_in_short
+from triage.tui.short import arguments_in_short, content_in_short, record_in_short
 from triage.tui.theme import LABEL_STYLES
 from triage.tui.timeline import Timeline, call_of, line_of
 from triage.tui.times import span
@@ -167,8 +167,15 @@ class TimelineRows:
         problems = timeline.problems_in(line, last)
         if problems and folded:
             spans.insert(2, (f"  {counted(problems, 'problem')}", "unknown"))
-        took = span(event.time, self._time(last)) if self.journal.mates[line - 1] else ""
+        took = self._took(event, last) if self.journal.mates[line - 1] else ""
         return ("!", "unknown") if problems else ("✓", "ok"), spans, f"{right}  {took}".strip()
+
+    def _took(self, start: Event, last: int) -> str:
+        """How long a closed turn took; an interrupted one took no time that anybody knows."""
+        end = next((event for event in self.calls.events(last) if event.type == TURN_END), None)
+        if end is not None and end.data.get("reason") == "interrupted":
+            return "interrupted"
+        return span(start.time, self._time(last))
 
     def _step(self, event: Event, folded: bool) -> tuple[Span, list[Span], str]:
         line = event.line
@@ -256,7 +263,7 @@ class TimelineRows:
     def _assistant(self, event: Event) -> tuple[Span, list[Span], str]:
         calls = self.calls.named(event.line)
         spans: list[Span] = [("model ", "dim")]
-        says = content_in_short(event.data.get("content"))
+        says = content_in_short(event.data.get("content"), kinds=not calls)
         if says:
             spans.append((says + " ", "text"))
         if calls:
@@ -297,7 +304,7 @@ class TimelineRows:
         return ("◇", "dim"), [(f"{what} decided: ", "dim"), (clean(str(found), limit=40), "text")], ""
 
     def _other(self, event: Event) -> tuple[Span, list[Span], str]:
-        says = arguments_in_short(event.data)
+        says = record_in_short(event.type, event.data)
         return ("·", "dim"), [(clean(event.type, limit=40) + " ", "text"), (says, "dim")], ""
 
 
