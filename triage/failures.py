@@ -26,12 +26,14 @@ from triage.errors.classify import (
 from triage.errors.recurrence import Key, Occurrence, Sighting
 from triage.failure_store import Cursor, Failure, Page, Place, Session, Store
 from triage.log import formats
+from triage.log.blocks import lines_of
+from triage.log.codes import CODES
 from triage.log.decoder import BaseDecoder
 from triage.log.events import TOOL_RESULT, Corrupt
 from triage.log.formats import native
-from triage.log.journal import CODES, Journal, records_of_document
+from triage.log.journal import Journal, records_of_document
 from triage.log.json_text import dumps
-from triage.log.lines import lines_of, read_line
+from triage.log.lines import read_line
 from triage.log.source import Opened, new_decoder, opened
 from triage.words import parse_time
 

@@ -1,35 +1,99 @@
-"""The quick way through a native log gives what a full parse of every line gives, on every input."""
+"""The quick way through a native log gives what a full parse of every line gives, on every input.
+
+Each input is read three times: line by line, the quick way, and with helpers that look ahead from places
+taken at random. How many inputs there were is said at the end.
+"""
 
 from __future__ import annotations
 
+import os
 import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 
+import psutil
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from tests.benchmarks.logs import SHAPES, Writer
+from tests.helpers import Happening, log, names, result, turn_end, turn_start
 from triage.contract import plan_row
-from triage.log import fast, journal
+from triage.fleet.find import candidates
+from triage.log import ahead, fast, helpers, journal
+from triage.log.source import Unreadable
 from triage.session import open_session
 
 SAMPLES = sorted((Path(__file__).parents[2] / "sample_logs").glob("*.jsonl"))
-CASES = 150  # damaged versions of each sample
+CASES = 100  # damaged versions of each sample
+LARGEST = 20 << 20  # bytes of a log of the corpus that is read
+ALL, NEVER = 0, 1 << 60  # from how many bytes lines are probed
+inputs = 0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _count(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        print(f"\nthe quick way: {inputs:,} inputs compared")  # noqa: T201
 
 
 class NeverQuick:
     """Stands in for the quick way: every line is parsed whole."""
 
-    def __init__(self, *arguments: object) -> None:
-        self.whole = arguments[-2]
+    def __init__(self, scan, offsets, codes, depths, mates, code_of, slow, probing) -> None:
+        self.slow, self.offsets = slow, offsets
 
-    def feed(self, lines, offsets) -> None:
-        for line, raw in enumerate(lines, len(offsets)):
-            offsets.append(offsets[-1] + len(raw))
-            self.whole(line, raw)
+    def feed(self, blocks) -> None:
+        for lines, _ in blocks:
+            for raw in lines:
+                self.offsets.append(self.offsets[-1] + len(raw))
+                self.slow(len(self.offsets) - 1, raw)
+
+    def finish(self) -> None:
+        pass
+
+
+class Beside:
+    """A helper that looks in this process, when it is waited for."""
+
+    def __init__(self, descriptor: int, start: int, stop: int) -> None:
+        self.descriptor, self.start, self.stop_at = descriptor, start, stop
+        self.done = 0
+
+    def hear(self) -> bool:
+        return False
+
+    def wait(self, meanwhile: Callable[[], None]) -> helpers.Found | None:
+        packed = BytesIO(b"".join(ahead.look(self.descriptor, self.start, self.stop_at).pack()))
+        return helpers.Found(packed.read)
+
+    def stop(self) -> None:
+        pass
+
+
+def helped(rng: random.Random) -> Callable[[int, int], list[Beside]]:
+    """Stands in for `helpers.start`: one to three helpers, from the start or from any line."""
+
+    def start(descriptor: int, size: int) -> list[Beside]:
+        raw = os.pread(descriptor, size, 0)
+        cuts = {0, *(raw.find(b"\n", rng.randrange(size)) + 1 for _ in range(rng.randint(1, 2)))}
+        places = sorted({*cuts, size})[rng.randrange(2) :]
+        return [Beside(descriptor, *pair) for pair in pairwise(places)]
+
+    return start
 
 
 def seen(path: Path) -> tuple[object, ...]:
     """Everything that a reader of the log sees of it."""
-    session = open_session(str(path))
+    try:
+        session = open_session(str(path))
+    except Unreadable as error:
+        return (error.code,)
     j = session.journal
     return (
         plan_row(session),
@@ -41,11 +105,24 @@ def seen(path: Path) -> tuple[object, ...]:
     )
 
 
-def both(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[object, object]:
-    quick = seen(path)
-    with monkeypatch.context() as patch:
+def compare(path: Path, probe_from: int, rng: random.Random) -> None:
+    """Read a log line by line, the quick way, and with helpers; all three see the same."""
+    global inputs
+    inputs += 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fast, "PROBE_FROM", probe_from)
+        quick = seen(path)
+        if probe_from == ALL and path.stat().st_size:
+            patch.setattr(journal, "HELP_FROM", 1)
+            patch.setattr(helpers, "start", helped(rng))
+            with_help = seen(path)
+        else:
+            with_help = quick
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fast, "Quick", NeverQuick)
-        return quick, seen(path)
+        whole = seen(path)
+    assert quick == whole
+    assert with_help == whole
 
 
 def damage(lines: list[bytes], rng: random.Random, kinds: int) -> list[bytes]:
@@ -90,27 +167,68 @@ def damage(lines: list[bytes], rng: random.Random, kinds: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
-@pytest.mark.parametrize(("probe_from", "kinds"), [(1 << 60, 14), (0, 11)], ids=["parsed", "probed"])
-def test_a_damaged_sample_reads_the_same_both_ways(
-    sample: Path, probe_from: int, kinds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("probe_from", "kinds"), [(NEVER, 14), (ALL, 11)], ids=["parsed", "probed"])
+def test_a_damaged_sample_reads_the_same_each_way(
+    sample: Path, probe_from: int, kinds: int, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(fast, "PROBE_FROM", probe_from)
     rng = random.Random(sample.name)
     lines = sample.read_bytes().splitlines(keepends=True)
     large = len(lines) > 1000
     path = tmp_path / "log.jsonl"
     for case in range(CASES // 30 if large else CASES):
         path.write_bytes(b"".join(damage(lines, rng, kinds) if case else lines))
-        quick, whole = both(path, monkeypatch)
-        assert quick == whole, f"case {case}"
+        compare(path, probe_from, rng)
 
 
-def test_a_large_log_is_read_the_quick_way_and_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("probe_from", "kinds"), [(NEVER, 14), (ALL, 11)], ids=["parsed", "probed"])
+def test_a_generated_log_reads_the_same_each_way(
+    shape: str, probe_from: int, kinds: int, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(fast, "PROBE_FROM", 0)
     path = tmp_path / "log.jsonl"
-    path.write_bytes(next(sample for sample in SAMPLES if sample.stem == "large").read_bytes())
+    for seed in range(CASES):
+        rng = random.Random(seed)
+        writer = Writer(shape, seed, odd=rng.choice((0.0, 0.02, 0.2)))
+        lines = [line for _ in range(rng.randint(2, 8)) for line in writer.turn()]
+        lines += writer.turn(crash=True)
+        path.write_bytes(b"".join(damage(lines, rng, kinds) if seed % 4 else lines))
+        compare(path, probe_from, rng)
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_damage_reads_the_same_each_way(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    seed = data.draw(st.integers(0, 50))
+    writer = Writer("chatty", seed, odd=0.1)
+    raw = bytearray().join(line for _ in range(4) for line in writer.turn())
+    ends = [at for at, byte in enumerate(raw) if byte == 10]
+    edits = st.tuples(
+        st.sampled_from(ends),
+        st.integers(-30, 30),
+        st.integers(0, 300),
+        st.binary(max_size=12) | st.just(b"\n"),
+    )
+    for end, off, gone, new in sorted(data.draw(st.lists(edits, max_size=4)), reverse=True):
+        at = max(0, end + off)
+        raw[at : at + gone] = new
+    path = tmp_path_factory.getbasetemp() / "damaged.jsonl"
+    path.write_bytes(raw)
+    compare(path, NEVER, random.Random(seed))
+
+
+@pytest.mark.skipif("TRIAGE_CORPUS" not in os.environ, reason="TRIAGE_CORPUS names no folder of real logs")
+def test_real_logs_read_the_same_each_way() -> None:
+    for path in map(Path, candidates(os.environ["TRIAGE_CORPUS"])):
+        if path.stat().st_size < LARGEST:
+            for probe_from in (NEVER, ALL):
+                compare(path, probe_from, random.Random(path.name))
+
+
+def test_a_large_log_is_read_the_quick_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast, "PROBE_FROM", ALL)
+    sample = next(sample for sample in SAMPLES if sample.stem == "large")
     slow = 0
     index = journal._index
 
@@ -119,9 +237,126 @@ def test_a_large_log_is_read_the_quick_way_and_the_same(
         slow += 1
         return index(*arguments)
 
+    monkeypatch.setattr(journal, "_index", counted)
+    assert slow < open_session(str(sample)).journal.lines / 10
+
+
+def written(path: Path, turns: int = 60) -> int:
+    """Write a log of some turns and a crash. Returns how many bytes it has."""
+    writer = Writer("mixed", odd=0.0)
+    lines = [line for _ in range(turns) for line in writer.turn()]
+    return path.write_bytes(b"".join([*lines, *writer.turn(crash=True)]))
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However small a log and however few the cores, another process helps."""
+    monkeypatch.setattr(fast, "PROBE_FROM", ALL)
+    monkeypatch.setattr(journal, "HELP_FROM", 1)
+    monkeypatch.setattr(helpers, "START", 0)
+    monkeypatch.setattr(helpers, "_cores", lambda: 2)
+
+
+def test_what_another_process_found_is_taken_over(
+    tmp_path: Path, two_cores: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.jsonl"
+    written(path)
+    taken = []
+    take_over = fast.Quick.take_over
+    monkeypatch.setattr(
+        fast.Quick, "take_over", lambda *these: taken.append(len(these[2])) or take_over(*these)
+    )
+    with_help = seen(path)
+    assert sum(taken) > len(with_help[2]) / 3, "a good part of the lines came from the other process"
+    monkeypatch.setattr(fast, "Quick", NeverQuick)
+    monkeypatch.setattr(journal, "HELP_FROM", NEVER)
+    assert seen(path) == with_help
+
+
+@pytest.mark.parametrize("program", ["/bin/false", "/bin/true", "/nowhere/python", "/bin/cat"])
+def test_a_process_that_comes_to_nothing_changes_nothing(
+    program: str, tmp_path: Path, two_cores: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.jsonl"
+    written(path)
     with monkeypatch.context() as patch:
-        patch.setattr(journal, "_index", counted)
-        lines = open_session(str(path)).journal.lines
-    assert slow < lines / 10
-    quick, whole = both(path, monkeypatch)
-    assert quick == whole
+        patch.setattr(journal, "HELP_FROM", NEVER)
+        alone = seen(path)
+    monkeypatch.setattr("sys.executable", program)
+    assert seen(path) == alone
+
+
+def test_a_process_that_is_killed_amid_its_answer_changes_nothing(
+    tmp_path: Path, two_cores: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.jsonl"
+    written(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "HELP_FROM", NEVER)
+        alone = seen(path)
+    monkeypatch.setattr(
+        helpers, "_CODE", "import os; os.write(1, (2**64 - 1).to_bytes(8, 'little') + b'x' * 20); os.abort()"
+    )
+    assert seen(path) == alone
+
+
+def test_a_call_that_nobody_answered_keeps_later_turns_with_its_id_from_being_taken_over(
+    tmp_path: Path,
+) -> None:
+    def turn(number: int, *calls: str, answered: bool = True) -> list[Happening]:
+        named = [names(*((id, "bash", {}) for id in calls))]
+        return [
+            turn_start(number), *named, *(result(id, "done") for id in calls if answered),
+            turn_end(turn=number),
+        ]  # fmt: skip
+
+    path = tmp_path / "log.jsonl"
+    later = [happening for number in range(2, 9) for happening in turn(number, "call_0", f"call_{number}")]
+    path.write_bytes(log(*turn(1, "call_0", answered=False), *later, result("call_0", "late")))
+    for seed in range(20):
+        compare(path, ALL, random.Random(seed))
+
+
+def test_beside_a_screen_all_of_a_log_is_read_by_other_processes(tmp_path: Path, two_cores: None) -> None:
+    path = tmp_path / "log.jsonl"
+    size = written(path)
+    told: list[tuple[int, int]] = []
+    with ThreadPoolExecutor(1) as thread:
+        aside = thread.submit(open_session, str(path), lambda *these: told.append(these)).result()
+    assert told == sorted(told) and told[-1] == (size, size)
+    assert aside.journal.lines == open_session(str(path)).journal.lines
+    assert plan_row(aside) == plan_row(open_session(str(path)))
+
+
+def test_a_reading_that_is_given_up_ends_its_processes(tmp_path: Path, two_cores: None) -> None:
+    path = tmp_path / "log.jsonl"
+    written(path)
+
+    def stop(done: int, size: int) -> None:
+        raise ZeroDivisionError
+
+    for read in (open_session, lambda *these: ThreadPoolExecutor(1).submit(open_session, *these).result()):
+        with pytest.raises(ZeroDivisionError):
+            read(str(path), stop)
+        assert not psutil.Process().children()
+
+
+def test_a_log_that_is_cut_while_several_read_it_is_said_to_have_moved(
+    tmp_path: Path, two_cores: None
+) -> None:
+    path = tmp_path / "log.jsonl"
+    size = written(path, turns=400)
+    with pytest.raises(Unreadable) as caught:
+        open_session(str(path), lambda *_: os.truncate(path, size // 3))
+    assert caught.value.code == "log_moved"
+
+
+def test_damage_that_no_probe_sees_still_makes_a_log_doubtful(tmp_path: Path) -> None:
+    """An unanswered call outside every turn, after a line of a closed turn with a control character in it."""
+    turn = [turn_start(1), names(("call_1", "bash", {})), result("call_1", "text")]
+    text = log(*turn, turn_end(turn=1), names(("call_2", "bash", {})))
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(text.replace(b'"text"', b'"te\x01xt"'))
+    compare(path, ALL, random.Random(1))
+    assert open_session(str(path)).plan.status == "doubtful"

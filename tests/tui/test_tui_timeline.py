@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers import GARBAGE, dispatch, names, result, speaks, step_end, step_start, turn_end, turn_start
 from tests.tui.demo import clean_log, crashed, says, write
-from triage.log.journal import TYPES
+from triage.log.codes import TYPES
 from triage.session import open_session
 from triage.tui.calls import Calls
 from triage.tui.timeline import Timeline, call_of, following, key, line_of

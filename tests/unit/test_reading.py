@@ -42,10 +42,11 @@ from tests.helpers import (
     user,
     with_repair,
 )
+from triage.log import blocks as blocks_module
 from triage.log import journal as journal_module
-from triage.log import lines as lines_module
+from triage.log.codes import TYPES
 from triage.log.events import Corrupt, Event
-from triage.log.journal import TYPES, Journal, read_journal
+from triage.log.journal import Journal, read_journal
 from triage.log.source import Unreadable
 from triage.recovery.plan import Plan
 from triage.recovery.scan import Scan
@@ -562,7 +563,7 @@ def test_a_log_of_many_blocks_is_read_as_one_of_a_single_block(monkeypatch: pyte
     text = log(*events, *CRASHED, b"garbage")[:-1]
     whole = read(text)
     for block in (1, 2, 7, 64, 97, 1000):
-        monkeypatch.setattr(lines_module, "BLOCK", block)
+        monkeypatch.setattr(blocks_module, "BLOCK", block)
         again = read(text)
         assert (again.offsets, again.codes, again.mates) == (whole.offsets, whole.codes, whole.mates)
         assert again.scan.state().anomalies == whole.scan.state().anomalies
@@ -571,7 +572,7 @@ def test_a_log_of_many_blocks_is_read_as_one_of_a_single_block(monkeypatch: pyte
 def test_progress_is_told_in_bytes_up_to_the_size_of_the_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(lines_module, "BLOCK", 100)
+    monkeypatch.setattr(blocks_module, "BLOCK", 100)
     path = tmp_path / "log.jsonl"
     path.write_bytes(log(*CRASHED * 5))
     told: list[tuple[int, int]] = []
@@ -723,7 +724,7 @@ def test_a_log_that_is_cut_while_it_is_read_is_said_to_have_moved(
 ) -> None:
     path = tmp_path / "log.jsonl"
     path.write_bytes(log(*CRASHED * 50))
-    monkeypatch.setattr(lines_module, "BLOCK", 1000)
+    monkeypatch.setattr(blocks_module, "BLOCK", 1000)
     with pytest.raises(Unreadable) as caught:
         read_journal(str(path), lambda *_: os.truncate(path, 1500))
     assert caught.value.code == "log_moved"
@@ -735,7 +736,7 @@ def test_a_log_that_grows_while_it_is_read_is_read_up_to_where_it_began(
     path = tmp_path / "log.jsonl"
     path.write_bytes(log(*CRASHED * 50))
     size = path.stat().st_size
-    monkeypatch.setattr(lines_module, "BLOCK", 1000)
+    monkeypatch.setattr(blocks_module, "BLOCK", 1000)
 
     def grow(done: int, total: int) -> None:
         with path.open("ab") as file:

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from triage.log.codes import CODES
 from triage.log.events import APPROVAL_DECIDED, INPUT_RESOLVED, TOOL_RESULT, TURN_END, Event, call_id
 from triage.log.formats import native
-from triage.log.journal import CODES, Journal
+from triage.log.journal import Journal
 from triage.recovery.acknowledge import DENY, FINDINGS, Answer, found_in_words
 from triage.recovery.rules import NOT_STARTED, OUTCOME_UNKNOWN
 

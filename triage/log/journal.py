@@ -16,60 +16,22 @@ from typing import Any, NamedTuple
 import orjson
 
 from triage.log import compressed, fast, formats
+from triage.log.blocks import BLOCK, blocks_of, lines_of
+from triage.log.codes import CODES
 from triage.log.decoder import BaseDecoder
-from triage.log.events import (
-    APPROVAL_DECIDED,
-    APPROVAL_REQUESTED,
-    ASSISTANT_MESSAGE,
-    EVIDENCE,
-    INPUT_REQUESTED,
-    INPUT_RESOLVED,
-    REQUEST_HEADER,
-    SETTLE,
-    STEP_END,
-    STEP_START,
-    SYSTEM_MESSAGE,
-    TOOL_CALL,
-    TOOL_RESULT,
-    TURN_END,
-    TURN_START,
-    USER_MESSAGE,
-    Corrupt,
-    Event,
-)
+from triage.log.events import EVIDENCE, SETTLE, TURN_START, USER_MESSAGE, Corrupt, Event
 from triage.log.formats import native
 from triage.log.json_text import Malformed, Unfinished, dumps, parse
-from triage.log.lines import BLOCK, BOM, is_inexact, lines_of, read_line
-from triage.log.source import Base, Unreadable, new_decoder, open_for_reading, opened, read_base
+from triage.log.lines import BOM, is_inexact, read_line
+from triage.log.source import Base, Opened, Unreadable, new_decoder, open_for_reading, opened, read_base
 from triage.log.split import Splits
 from triage.recovery.scan import Scan
-
-# The code of a line in the index. Lines that hold several events or none at all have codes of their own.
-TYPES = (
-    "corrupt",
-    "damaged",
-    "blank",
-    TURN_START,
-    TURN_END,
-    STEP_START,
-    STEP_END,
-    ASSISTANT_MESSAGE,
-    USER_MESSAGE,
-    SYSTEM_MESSAGE,
-    TOOL_CALL,
-    TOOL_RESULT,
-    REQUEST_HEADER,
-    APPROVAL_REQUESTED,
-    APPROVAL_DECIDED,
-    INPUT_REQUESTED,
-    INPUT_RESOLVED,
-    "other",
-)
-CODES = {name: code for code, name in enumerate(TYPES)}
 
 # A line that a format decodes to several events goes by the one that comes first in TYPES.
 _RANK = {name: code for name, code in CODES.items() if code >= CODES[TURN_START]}
 
+_OTHER = CODES["other"]  # the last of them
+HELP_FROM = 64 << 20  # bytes of a log from which other processes are worth their start
 LARGEST_DOCUMENT = 256 << 20  # bytes of a one-document log that are read whole
 
 
@@ -106,6 +68,7 @@ class Journal:
     scan: Scan
     decoder: BaseDecoder
     documents: list[Mapping[str, Any]]
+    probed: bool = False  # whether long lines of closed turns were not parsed
     mark: Mark | None = None  # None: a log that grew is read anew
     text: compressed.Text | None = None  # of a log that is compressed: `offsets` count in it
 
@@ -174,24 +137,33 @@ def read_journal(path: str, progress: Callable[[int, int], None] | None = None) 
     in which no line is an event of a known format.
     """
     with opened(path) as log:
-        journal = Journal(
-            log.path, log.format, log.size, log.modified, log.one_document, _UNREAD,
-            array("Q", [0]), bytearray(), bytearray(), array("Q"),
-            Scan(), new_decoder(log.format, log.path), [], text=log.text,
-        )  # fmt: skip
-        if log.one_document:
-            _index_document(log.source, log.length, journal)
-        else:
-            _index_lines(log.source, log.length, journal, progress)
-            beside = type(journal.decoder).read_beside is not BaseDecoder.read_beside
-            if log.text is not None or beside:
-                journal.mark = None
-        if log.text is not None and log.text.broken:
-            line = max(1, journal.lines)
-            says = f"{log.text.broken}: its bytes are kept"
-            journal.scan.corrupt(Corrupt(line, log.length, log.length, says, None, True))
-        journal.base = read_base(log.descriptor, journal.scan.next_seq - 1, log.size)
+        probing = log.format is native and not log.one_document and log.length >= fast.PROBE_FROM
+        journal = _read(log, progress, probing)
+        if probing and journal.scan.owes_outside:
+            # Damage that a probe can't see may have been the start of a turn, which would make this doubtful.
+            journal = _read(log, progress, probing=False)
         return journal
+
+
+def _read(log: Opened, progress: Callable[[int, int], None] | None, probing: bool) -> Journal:
+    journal = Journal(
+        log.path, log.format, log.size, log.modified, log.one_document, _UNREAD,
+        array("Q", [0]), bytearray(), bytearray(), array("I"),
+        Scan(), new_decoder(log.format, log.path), [], probed=probing, text=log.text,
+    )  # fmt: skip
+    if log.one_document:
+        _index_document(log.source, log.length, journal)
+    else:
+        _index_lines(log.source, log.length, journal, progress, probing)
+        beside = type(journal.decoder).read_beside is not BaseDecoder.read_beside
+        if log.text is not None or beside:
+            journal.mark = None
+    if log.text is not None and log.text.broken:
+        line = max(1, journal.lines)
+        says = f"{log.text.broken}: its bytes are kept"
+        journal.scan.corrupt(Corrupt(line, log.length, log.length, says, None, True))
+    journal.base = read_base(log.descriptor, journal.scan.next_seq - 1, log.size)
+    return journal
 
 
 def extend_journal(journal: Journal, progress: Callable[[int, int], None] | None = None) -> Journal | None:
@@ -215,7 +187,9 @@ def extend_journal(journal: Journal, progress: Callable[[int, int], None] | None
             codes=journal.codes[:lines], depths=journal.depths[:lines], mates=journal.mates[:lines],
             scan=copied.scan, decoder=copied.decoder, mark=copied,
         )  # fmt: skip
-        _index_lines(log.source, log.size, grown, progress)
+        _index_lines(log.source, log.size, grown, progress, probing=False)
+        if journal.probed and grown.scan.owes_outside:
+            return None  # as in `read_journal`
         grown.base = read_base(log.descriptor, grown.scan.next_seq - 1, log.size)
         return grown
 
@@ -228,19 +202,23 @@ def _copied(mark: Mark, format: formats.Format) -> Mark | None:
 
 
 def _index_lines(
-    descriptor: int, size: int, journal: Journal, progress: Callable[[int, int], None] | None
+    descriptor: int,
+    size: int,
+    journal: Journal,
+    progress: Callable[[int, int], None] | None,
+    probing: bool,
 ) -> None:
     """Index the lines that are not yet in the journal, and leave its mark at the last newline."""
     whole = _last_newline(descriptor, journal.offsets[-1], size)
     splits = journal.mark.splits if journal.mark is not None else Splits(journal.format)
-    _index_stretch(descriptor, whole, journal, splits, progress)
+    _index_stretch(descriptor, whole, journal, splits, progress, probing)
     journal.mark = Mark(journal.lines, journal.scan, journal.decoder, splits)
     if whole < size:
         rest = _copied(journal.mark, journal.format)
         if rest is None:
             rest, journal.mark = journal.mark, None
         journal.scan, journal.decoder, splits = rest.scan, rest.decoder, rest.splits
-        _index_stretch(descriptor, size, journal, splits, progress)
+        _index_stretch(descriptor, size, journal, splits, progress, probing)
     if journal.offsets[-1] < size:
         raise Unreadable("log_moved", f"{journal.path} was cut while it was read: open it again")
 
@@ -263,6 +241,7 @@ def _index_stretch(
     journal: Journal,
     splits: Splits,
     progress: Callable[[int, int], None] | None,
+    probing: bool,
 ) -> None:
     """Index the lines from where the journal ends to byte `size`."""
 
@@ -274,13 +253,19 @@ def _index_stretch(
             journal.scan.anomaly("split_record", *found)
 
     start, first = journal.offsets[-1], journal.lines + 1
-    lines = lines_of(descriptor, size, start, progress=progress)
     if journal.format is native:
-        probing = size >= fast.PROBE_FROM
-        quick = fast.Quick(journal.scan, journal.codes, journal.depths, journal.mates, CODES, whole, probing)
-        quick.feed(lines, journal.offsets)
+        quick = fast.Quick(
+            journal.scan, journal.offsets, journal.codes, journal.depths, journal.mates, CODES, whole, probing
+        )
+        if probing and size - start >= HELP_FROM:
+            from triage.log import helpers  # a small log has no use for what it imports
+
+            helpers.read(descriptor, size, quick, helpers.start(descriptor, size), progress)
+        else:
+            quick.feed(blocks_of(descriptor, size, start, progress))
+        quick.finish()
     else:
-        for line, raw in enumerate(lines, first):
+        for line, raw in enumerate(lines_of(descriptor, size, start, progress), first):
             journal.offsets.append(journal.offsets[-1] + len(raw))
             whole(line, raw)
 
@@ -301,11 +286,14 @@ def _index(journal: Journal, line: int, pieces: Sequence[Mapping[str, Any] | Cor
             scan.corrupt(Corrupt(line, journal.offsets[line - 1], journal.offsets[line], says))
             code = CODES["corrupt"]
             continue
+        code = _OTHER
         for event in events:
             closes = scan.feed(event)
             if closes:
                 journal.mates[closes - 1] = line
-        code = min((_RANK.get(event.type, CODES["other"]) for event in events), default=CODES["other"])
+            rank = _RANK.get(event.type, _OTHER)
+            if rank < code:
+                code = rank
     if len(pieces) > 1:
         code = CODES["damaged"]
         if not any(isinstance(piece, Corrupt) for piece in pieces):

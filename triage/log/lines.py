@@ -1,10 +1,8 @@
-"""The bytes of a log as lines, and a line as records: what can be read of it with certainty."""
+"""A line as records: what can be read of it with certainty."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
-from io import BytesIO
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -13,35 +11,8 @@ from triage.log import formats
 from triage.log.events import Corrupt
 from triage.log.json_text import Fragment, salvage, starts_with
 
-BLOCK = 1 << 20  # bytes read at a time
 BOM = b"\xef\xbb\xbf"
 BLANK = b" \t\r\n"
-
-
-def lines_of(
-    descriptor: int, size: int, at: int = 0, progress: Callable[[int, int], None] | None = None
-) -> Iterator[bytes]:
-    """The lines from byte `at` to `size`, split on the byte newline alone, each with its newline."""
-    pieces: list[bytes] = []  # of a line that goes on past its block
-    while at < size:
-        block = os.pread(descriptor, min(BLOCK, size - at), at)
-        if not block:
-            break
-        at += len(block)
-        if progress is not None:
-            progress(at, size)
-        lines = BytesIO(block).readlines()
-        if pieces:
-            pieces.append(lines.pop(0))
-            if not pieces[-1].endswith(b"\n"):
-                continue
-            yield b"".join(pieces)
-            pieces = []
-        if lines and not lines[-1].endswith(b"\n"):
-            pieces = [lines.pop()]
-        yield from lines
-    if pieces:
-        yield b"".join(pieces)
 
 
 def pieces_of(raw: bytes, format: formats.Format) -> list[Mapping[str, Any] | Fragment]:

@@ -18,10 +18,11 @@ from typing import Any
 import orjson
 
 from triage.log import compressed, formats
+from triage.log.blocks import lines_of
 from triage.log.decoder import BaseDecoder
 from triage.log.formats import native
 from triage.log.json_text import Fragment, Malformed, Unfinished, parse
-from triage.log.lines import BLANK, BOM, lines_of, pieces_of
+from triage.log.lines import BLANK, BOM, pieces_of
 
 BASE_BYTES = 4096  # bytes around the end that a base is bound to
 HEAD_BYTES = 65536  # bytes in which a one-document log must show itself

@@ -10,7 +10,8 @@ from typing import Any
 import orjson
 
 from triage.log import compressed
-from triage.log.lines import BLANK, BLOCK
+from triage.log.blocks import BLOCK
+from triage.log.lines import BLANK
 from triage.log.source import open_for_reading, unreadable
 
 

@@ -35,6 +35,17 @@ class Board:
         """Whether no turn is open, so that a turn that opens and closes well leaves nothing behind."""
         return not self._lane_name and not any(lane.turns for lane in self._lanes.values())
 
+    @property
+    def owes_outside(self) -> bool:
+        """Whether no turn is open and a call outside every turn has no result."""
+        calls = (call for calls in self._by_id.values() for call in calls)
+        return self.idle and any(call.turn is None and call.result is None for call in calls)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether any unanswered call is remembered."""
+        return bool(self._by_id)
+
     def knows(self, ids: Iterable[bytes]) -> bool:
         """Whether an unanswered call of one of these ids (UTF-8) is remembered."""
         return bool(self._by_id) and any(id.decode("utf-8") in self._by_id for id in ids)

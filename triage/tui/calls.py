@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from triage.log.codes import CODES
 from triage.log.events import (
     ASSISTANT_MESSAGE,
     STEP_END,
@@ -22,7 +23,6 @@ from triage.log.events import (
     Event,
     call_id,
 )
-from triage.log.journal import CODES
 from triage.log.source import Unreadable
 from triage.recovery.plan import Left, Owed
 from triage.session import Session

@@ -11,8 +11,8 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from triage.log.codes import CODES, TYPES
 from triage.log.events import TOOL_CALL, TOOL_RESULT
-from triage.log.journal import CODES, TYPES
 from triage.log.source import Unreadable
 from triage.recovery.plan import Left, Owed
 from triage.recovery.rules import Asked

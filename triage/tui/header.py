@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from triage.log.journal import CODES
+from triage.log.codes import CODES
 from triage.text import clean
 from triage.tui.desk import Desk
 from triage.tui.row import Row, Span, width_of

@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import compress
 
+from triage.log.codes import CODES
 from triage.log.events import (
     APPROVAL_DECIDED,
     APPROVAL_REQUESTED,
@@ -23,7 +24,6 @@ from triage.log.events import (
     TOOL_RESULT,
     TURN_START,
 )
-from triage.log.journal import CODES
 from triage.tui.calls import NAMING, Calls
 
 SUB = 12  # bits for the calls of one message

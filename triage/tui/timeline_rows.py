@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from triage.log.codes import CODES, TYPES
 from triage.log.events import (
     APPROVAL_DECIDED,
     APPROVAL_REQUESTED,
@@ -24,7 +25,6 @@ from triage.log.events import (
     Event,
     call_id,
 )
-from triage.log.journal import CODES, TYPES
 from triage.text import clean
 from triage.tui.calls import LARGE_LINE, Calls
 from triage.tui.row import Row, Span, mark

@@ -1,0 +1,1 @@
+"""How fast triage is, as ratios within one run: `python -m tests.benchmarks`."""
