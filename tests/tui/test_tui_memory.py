@@ -6,6 +6,8 @@ import gc
 from pathlib import Path
 from typing import Any
 
+from textual.widget import Widget
+
 from tests.helpers import log
 from tests.tui.demo import NAME, app_on, crashed, drive, healthy_turn, settle
 from triage.tui.rows import Rows
@@ -45,3 +47,18 @@ def test_a_thousand_pages_and_a_hundred_searches_leave_nothing_behind(tmp_path: 
     drive(app_on(NAME), steps)
     before, after = counts
     assert after - before < FEW, f"{before:,} objects, then {after:,}"
+
+
+def test_a_question_that_was_answered_or_left_leaves_no_widget_behind(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(log(*crashed()))
+    counts = []
+
+    async def steps(pilot: Any) -> None:
+        for _ in range(3):
+            await pilot.press("slash", "escape", "slash", "a", "enter")
+            await settle(pilot)
+            gc.collect()
+            counts.append(sum(isinstance(thing, Widget) for thing in gc.get_objects()))
+
+    drive(app_on(NAME), steps)
+    assert len(set(counts)) == 1

@@ -63,6 +63,7 @@ class Prompt(Horizontal):
     async def _end(self, value: str | None) -> None:
         view = self.screen
         view.set_focus(None)
+        view.text_selection_started_signal.unsubscribe(self.box)  # it would keep every box for ever
         await self.remove()
         if isinstance(view, View):
             view.answered(self.asks, value)
