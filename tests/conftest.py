@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from hypothesis import settings
@@ -18,7 +19,10 @@ EXPECTED_SKIPS = {
     "not permitted here: ": 10,  # faults that a plain container does not let a process make
 }
 
+COUNTED = "counted"  # what a test hands on of its numbers, maybe from another process
+
 _skipped: Counter[str] = Counter()
+_counted: Counter[str] = Counter()
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +31,21 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
 
 
+@pytest.fixture
+def count(request: pytest.FixtureRequest) -> Callable[[str, int], None]:
+    """Add to a number in the summary at the end: how many faults or inputs were tried."""
+
+    def add(what: str, number: int) -> None:
+        request.node.user_properties.append((COUNTED, (what, number)))
+
+    return add
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "teardown":  # it carries what the test and its fixtures have handed on
+        for name, value in report.user_properties:
+            if name == COUNTED:
+                _counted[value[0]] += value[1]
     if report.skipped and isinstance(report.longrepr, tuple):
         _skipped[report.longrepr[2].removeprefix("Skipped: ")] += 1
 
@@ -38,6 +56,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _counted:
+        terminalreporter.section("what was tried")
+    for what, number in sorted(_counted.items()):
+        terminalreporter.write_line(f"{number:>7,}  {what}")
     for reason, count in sorted(_skipped.items()):
         terminalreporter.write_line(f"skipped {count}: {reason}")
     for reason, count in _unexpected().items():

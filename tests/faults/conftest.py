@@ -5,8 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,8 +19,6 @@ if sys.platform != "linux":
         f"test_{name}.py" for name in ("disk", "drafts", "killed", "living_agent", "moved", "two_at_once")
     ]
 
-_COUNTS = pytest.StashKey[Counter[str]]()
-
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
@@ -29,29 +26,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         return (yield)
     except NotPermitted as refused:
         pytest.skip(f"not permitted here: {refused}")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_COUNTS] = Counter()
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """How many faults were tried, where a reader of the test's output finds it."""
-    counts = config.stash[_COUNTS]
-    if counts:
-        terminalreporter.section("faults that were tried")
-        for what, number in sorted(counts.items()):
-            terminalreporter.line(f"{number:>7,}  {what}")
-
-
-@pytest.fixture
-def count(request: pytest.FixtureRequest) -> Callable[[str, int], None]:
-    """Add to a number in the summary at the end."""
-
-    def add(what: str, number: int) -> None:
-        request.config.stash[_COUNTS][what] += number
-
-    return add
 
 
 @pytest.fixture(autouse=True)
