@@ -128,7 +128,7 @@ class Activity:
     def warns(self) -> str:
         """What to keep in mind besides: written just now, or what could not be checked; else ""."""
         parts = ["written in the last seconds: is its agent still alive?"] if self.lately else []
-        return "; ".join([*parts, self.unchecked] if self.unchecked else parts)
+        return " ".join([*parts, self.unchecked] if self.unchecked else parts)
 
 
 def open_session(path: str, progress: Callable[[int, int], None] | None = None) -> Session:

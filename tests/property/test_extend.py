@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import dispatch, log, names, result, turn_end, turn_start
+from triage.log import journal as journal_module
 from triage.log.journal import Journal, extend_journal, read_journal
 from triage.log.source import Unreadable
 from triage.recovery.acknowledge import Answer
@@ -119,6 +120,19 @@ def test_what_is_read_of_a_grown_log_and_of_an_appended_one_does_not_depend_on_i
         assert session.read_on().plan.status == "clean"
     assert abs(found[0][0] - found[1][0]) < 100 and abs(found[0][1] - found[1][1]) < 100  # longer numbers
     assert max(found[0]) < 200_000
+
+
+def test_a_turn_of_very_many_calls_is_read_anew_rather_than_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "COPIED_CALLS", 2)
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(log(turn_start(1), names("a", "b", "c")) + b'{"type": "to')
+    journal = read_journal(str(path))
+    assert journal.mark is None and extend_journal(journal) is None
+    path.write_bytes(log(turn_start(1), names("a")))
+    journal = read_journal(str(path))
+    assert journal.mark is not None and extend_journal(journal) is not None
 
 
 def test_following_for_long_keeps_nothing_of_what_was_read_before(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ _RANK = {name: code for name, code in CODES.items() if code >= CODES[TURN_START]
 
 _OTHER = CODES["other"]  # the last of them
 HELP_FROM = 64 << 20  # bytes of a log from which other processes are worth their start
+COPIED_CALLS = 5000  # that are open or unanswered in a scan that is copied: about 0.1 ms each
 LARGEST_DOCUMENT = 256 << 20  # bytes of a one-document log that are read whole
 
 
@@ -195,6 +196,9 @@ def extend_journal(journal: Journal, progress: Callable[[int, int], None] | None
 
 
 def _copied(mark: Mark, format: formats.Format) -> Mark | None:
+    """A mark of its own; None where a copy would take longer than reading."""
+    if mark.scan.calls > COPIED_CALLS:
+        return None
     try:
         return deepcopy(mark, {id(format): format})
     except RecursionError:

@@ -42,6 +42,11 @@ class Board:
         return self.idle and any(call.turn is None and call.result is None for call in calls)
 
     @property
+    def calls(self) -> int:
+        """How many calls are kept: those of open turns, answered or not, and what is unanswered elsewhere."""
+        return len(self._by_id) + sum(len(turn.calls) for turn in self._open())
+
+    @property
     def remembers(self) -> bool:
         """Whether any unanswered call is remembered."""
         return bool(self._by_id)
