@@ -214,15 +214,16 @@ def _index_lines(
 ) -> None:
     """Index the lines that are not yet in the journal, and leave its mark at the last newline."""
     whole = _last_newline(descriptor, journal.offsets[-1], size)
+    tell = None if progress is None else lambda read, _: progress(read, size)
     splits = journal.mark.splits if journal.mark is not None else Splits(journal.format)
-    _index_stretch(descriptor, whole, journal, splits, progress, probing)
+    _index_stretch(descriptor, whole, journal, splits, tell, probing)
     journal.mark = Mark(journal.lines, journal.scan, journal.decoder, splits)
     if whole < size:
         rest = _copied(journal.mark, journal.format)
         if rest is None:
             rest, journal.mark = journal.mark, None
         journal.scan, journal.decoder, splits = rest.scan, rest.decoder, rest.splits
-        _index_stretch(descriptor, size, journal, splits, progress, probing)
+        _index_stretch(descriptor, size, journal, splits, tell, probing)
     if journal.offsets[-1] < size:
         raise Unreadable("log_moved", f"{journal.path} was cut while it was read: open it again")
 
@@ -261,7 +262,7 @@ def _index_stretch(
         quick = fast.Quick(
             journal.scan, journal.offsets, journal.codes, journal.depths, journal.mates, CODES, whole, probing
         )
-        if probing and size - start >= HELP_FROM:
+        if probing and not start and size >= HELP_FROM:
             from triage.log import helpers  # a small log has no use for what it imports
 
             helpers.read(descriptor, size, quick, helpers.start(descriptor, size), progress)
