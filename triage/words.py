@@ -38,6 +38,14 @@ NEXT = {
 }
 
 
+FOUND = {
+    "ran": "it ran",
+    "did-not-run": "it did not run",
+    "could-not-tell": "could not tell",
+    "deny": "denied: closing it denies the request",
+}
+
+
 def what_next(boundary: Boundary) -> str:
     """What may happen next, in one sentence that a tired person can act on."""
     sentence = NEXT[boundary.name]

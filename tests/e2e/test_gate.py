@@ -81,7 +81,7 @@ def test_only_capitals_on_an_entry_that_needs_an_answer_record_one(sample: Sampl
     screen.press("n")
     screen.wait_for("every answer is given")
     screen.press("enter")  # enter never appends
-    screen.wait_for("evidence n2")
+    screen.wait_for("evidence n5")
     screen.press("esc")
     screen.wait_for("2 of 2 answered · A appends")
     assert log.read_bytes() == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -269,3 +270,48 @@ def test_a_broken_playbook_is_said_and_locks_nothing(tmp_path: Path) -> None:
     (tmp_path / "triage.toml").write_text("[[tool]]\nnonsense = 1\n")
     shown = drive(app_on(write(tmp_path, crashed())), ["a", "R", "A", "~"])
     assert "appended 4 records" in shown
+
+
+def test_when_every_answer_is_given_n_goes_through_them_once_more(tmp_path: Path) -> None:
+    app = app_on(write(tmp_path, two_unknown()))
+    shown = drive(app, [*ANSWERED, "n", "U"])
+    assert app.desk.answers["call_1"].finding == "could-not-tell"
+    assert app.desk.answers["call_3"].finding == "deny" and "A Append" in shown
+
+
+def test_a_note_without_an_answer_is_not_lost_without_a_word(tmp_path: Path) -> None:
+    app = app_on(write(tmp_path, crashed()))
+    shown = drive(app, ["a", "c", *"asked", "enter", "escape", "q"])
+    assert "1 note given" in shown and app.is_running is False
+
+
+def test_what_is_appended_besides_the_results_is_counted_and_named(tmp_path: Path) -> None:
+    fixture = Path(__file__).parents[1] / "fixtures" / "claude" / "two-first-answered.jsonl"
+    shutil.copy(fixture, tmp_path)
+    shown = drive(app_on(fixture.name), ["a"], (120, 40))
+    assert "Appends 2 records" in shown and "1 copy of recorded results" in shown
+    applied = drive(app_on(fixture.name), ["a", "U", "A", "~"], (120, 40))
+    assert "appended 2 records" in applied
+
+
+def test_two_calls_of_one_id_are_told_apart_by_their_turns(tmp_path: Path) -> None:
+    sample = Path(__file__).parents[2] / "sample_logs" / "same-id-two-open-turns.jsonl"
+    shutil.copy(sample, tmp_path)
+    shown = drive(app_on(sample.name), ["a"], (120, 40))
+    owed = open_session(sample.name).plan.owed
+    assert all(f"turn of line {entry.turn_line}" in shown for entry in owed if entry.needs_acknowledgement)
+
+
+def test_what_was_found_stands_in_the_timeline_and_is_no_success(tmp_path: Path) -> None:
+    app = app_on(write(tmp_path, two_unknown()))
+    drive(app, [*ANSWERED, "A", "~"])
+    shown = drive(app_on(NAME), ["g", "l", *"jjjl"], (120, 40))
+    for found in ("it ran", "could not tell", "denied", "it did not start"):
+        assert f"synthetic: {found}" in shown
+
+
+def test_headings_out_of_view_are_counted_and_g_brings_them_back(tmp_path: Path) -> None:
+    path = write(tmp_path, two_unknown())
+    shown = drive(app_on(path), ["a", "G"], (60, 12))
+    assert "↑ " in shown and "Appends" not in shown
+    assert "Appends" in drive(app_on(path), ["a", "G", "g"], (60, 12))

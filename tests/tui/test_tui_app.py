@@ -132,3 +132,9 @@ def test_leaving_does_not_wait_for_a_log_that_is_still_read(
     monkeypatch.setattr("triage.tui.opening_screen.open_session", slow)
     drive(apps.make_app(NAME, theme=DARK), ["q"])
     assert stopped.wait(10)
+
+
+def test_a_page_says_how_much_of_it_is_drawn(tmp_path: Path) -> None:
+    shown = drive(app_on(write(tmp_path, crashed())), ["question_mark"], (80, 24))
+    drawn = [line for line in shown.splitlines() if line.startswith("│")]
+    assert f"1-{len(drawn)} of " in shown

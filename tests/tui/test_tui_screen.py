@@ -374,7 +374,7 @@ def test_rows_out_of_view_are_counted_and_can_be_reached_by_keys(tmp_path: Path)
     first = drive(app_on(path), ["2", "g"], (80, 24))
     assert "↓ " in first and " more" in first and "go back to the agent" not in first
     last = drive(app_on(path), ["2", "G"], (80, 24))
-    assert "go back to the agent" in last and " more" not in last
+    assert "go back to the agent" in last and "↓" not in last
     stepped = drive(app_on(path), ["2", "G", "k", *["j"] * 12], (80, 24))
     assert "go back to the agent" in stepped
 

@@ -11,15 +11,9 @@ from triage.tui.rows import Fixed
 from triage.tui.short import arguments_in_short
 from triage.tui.theme import LABEL_STYLES
 from triage.tui.times import moment
-from triage.words import GLYPHS, RISKS, counted, size_in_words
+from triage.words import FOUND, GLYPHS, RISKS, counted, size_in_words
 
 BOXES = {"": "[   ]", "ran": "[ran]", "did-not-run": "[not]", "could-not-tell": "[ ? ]", "deny": "[deny]"}
-FOUND = {
-    "ran": "it ran",
-    "did-not-run": "it did not run",
-    "could-not-tell": "could not tell",
-    "deny": "denied: closing it denies the request",
-}
 INDENT = "        "
 
 
@@ -29,21 +23,29 @@ class AcceptRows(Fixed):
     `notice` are sentences about the log or an append, in the style "bad" or "unknown".
     """
 
-    def __init__(self, desk: Desk, size: int, notice: list[Span], width: int) -> None:
+    def __init__(self, desk: Desk, text: bytes, notice: list[Span], width: int) -> None:
+        """`text` is what would be appended."""
         self.entries: dict[int, Owed] = {}
         self._rows_so_far: list[Row] = []
         plan = desk.plan
-        self._sentences(desk, size, notice, width)
+        lines = sum(bool(line) for line in text.split(b"\n"))
+        self._sentences(desk, lines, len(text), notice, width)
         asked = sorted(desk.asked, key=lambda owed: ORDER.index(owed.label))
         for owed in asked:
             self._entry(desk, owed, width)
-        rest = [owed for owed in plan.owed if not owed.needs_acknowledgement]
         verb = "planned" if plan.refusal is not None else "appended"
         heading = f"Also {verb}" if asked else verb.capitalize()
         self._add(row((f"{heading} (no answer needed)", "title")))
-        for owed in rest:
+        before = len(self._rows_so_far)
+        for owed in (owed for owed in plan.owed if not owed.needs_acknowledgement):
             self._plain(owed)
         self._closings(desk)
+        if plan.refusal is None and lines > len(plan.repairs):
+            copies = counted(lines - len(plan.repairs), "copy", "copies")
+            says = f"{copies} of recorded results, which the agent looks for here: v shows them"
+            self._add(*wrap([("       + ", "dim"), (says, "dim")], width, 9))
+        if len(self._rows_so_far) == before:
+            self._rows_so_far.pop()  # the heading of nothing
         super().__init__(self._rows_so_far, frozenset(self.entries))
 
     def index_of(self, key: str) -> int | None:
@@ -53,7 +55,7 @@ class AcceptRows(Fixed):
     def _add(self, *rows: Row) -> None:
         self._rows_so_far.extend(rows)
 
-    def _sentences(self, desk: Desk, size: int, notice: list[Span], width: int) -> None:
+    def _sentences(self, desk: Desk, lines: int, size: int, notice: list[Span], width: int) -> None:
         plan = desk.plan
         self._notices(notice, "bad", width)
         if plan.refusal is not None:
@@ -61,7 +63,7 @@ class AcceptRows(Fixed):
             self._add(*wrap([("✖ ", "bad"), (clean(says), "bad")], width, 2))
             what = "Y copies the summary, x exports the plan: hand them to the owner of the log."
             self._add(*wrap([("  ", "text"), (what, "text")], width, 2))
-        count = counted(len(plan.repairs), "record")
+        count = counted(lines if plan.refusal is None else len(plan.repairs), "record")
         after = f"after line {desk.session.journal.lines:,}"
         says = f"Appends {count} ({size_in_words(size)}) {after}. Nothing is rewritten."
         if plan.refusal is not None:
@@ -90,7 +92,8 @@ class AcceptRows(Fixed):
         self.entries[len(self._rows_so_far)] = owed
         style = LABEL_STYLES[owed.label]
         box: Span = (f"{BOXES[answer.finding if answer else '']:<6} ", "key" if answer else "head")
-        self._add(Row((box, *_call(owed, style)), ((f"rule {owed.rule}", "dim"),)))
+        where = f"turn of line {owed.turn_line:,}  " if owed.key != owed.tool_call_id else ""
+        self._add(Row((box, *_call(owed, style)), ((f"{where}rule {owed.rule}", "dim"),)))
         self._add(*wrap([(INDENT, "text"), (clean(owed.why), "dim")], width, len(INDENT)))
         for says in desk.hints(owed):
             self._add(*wrap([(INDENT, "text"), (clean(says), "text")], width, len(INDENT)))

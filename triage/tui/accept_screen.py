@@ -103,7 +103,7 @@ class AcceptScreen(View[bool]):
         entry = entry or (self._owed.key if self._owed else None)
         notice = [*self._notice, *self._seen]
         width = self._rows.room
-        source = AcceptRows(self.desk, len(preview(self.desk)), notice, width)
+        source = AcceptRows(self.desk, preview(self.desk), notice, width)
         at = source.index_of(entry) if entry else None
         if at is None:
             at = next(iter(source.entries), 0)
@@ -164,7 +164,7 @@ class AcceptScreen(View[bool]):
 
     def _first(self) -> str | None:
         """The first entry without an answer, in the order of the screen; else the first."""
-        source = AcceptRows(self.desk, 0, [], 80)
+        source = AcceptRows(self.desk, b"", [], 80)
         missing = self.desk.missing
         return next((owed.key for owed in source.entries.values() if owed.key in missing), None)
 
@@ -184,8 +184,10 @@ class AcceptScreen(View[bool]):
         if not isinstance(source, AcceptRows):
             return
         open_rows = [at for at, owed in source.entries.items() if owed.key in missing]
-        if not open_rows:
+        if not open_rows:  # they are gone through once more: somebody else may have given them
             self.say("every answer is given: A appends" if not self._why_locked() else self._why_locked())
+            open_rows = [at for at, owed in source.entries.items() if owed.needs_acknowledgement]
+        if not open_rows:
             return
         here = self._rows.cursor
         ahead = [at for at in open_rows if (at > here if step > 0 else at < here)]

@@ -180,12 +180,12 @@ class TriageApp(App[str]):
         Where answers would be lost, ask once.
         """
         desk = self._desk
-        if desk is None or not desk.answers or (desk.kept and desk.asked_to_leave):
+        if desk is None or not (desk.answers or desk.notes) or (desk.kept and desk.asked_to_leave):
             self._leave(altogether)
             return
         if isinstance(self.screen, ChoiceScreen):
             return
-        count = counted(len(desk.answers), "answer")
+        count = counted(len(desk.answers), "answer") if desk.answers else counted(len(desk.notes), "note")
         quits = altogether or self._picker is None
         choices = [
             Choice("stay", "Stay", "a opens the accept screen"),

@@ -13,7 +13,6 @@ from triage.log.source import Unreadable
 from triage.recovery.acknowledge import Answer
 from triage.session import Applied, Session
 from triage.text import clean
-from triage.tui.accept_rows import FOUND
 from triage.tui.desk import Desk
 from triage.tui.fields import pieces
 from triage.tui.keybar import KeyBar
@@ -21,7 +20,7 @@ from triage.tui.keys import DONE, Command, bindings
 from triage.tui.paper import Line, Paper
 from triage.tui.rows import Rows
 from triage.tui.view import View
-from triage.words import headline
+from triage.words import FOUND, headline
 
 
 def applied_in_words(path: str, applied: Applied, session: Session | Unreadable | None) -> str:
@@ -84,7 +83,9 @@ class DoneScreen(View[None]):
         records = applied.text.decode("utf-8", "replace").strip("\n").split("\n")
         for landed in applied.landed:
             data = landed.repair.data if landed.repair else {}
-            about = clean(str(data.get("tool_call_id") or data.get("request_id") or ""), limit=60)
+            about = clean(
+                landed.key or str(data.get("tool_call_id") or data.get("request_id") or ""), limit=60
+            )
             answer = self._answers.get(landed.key)
             found = f"  {FOUND[answer.finding]}" if answer else ""
             line = f"{landed.line:>9,}  "

@@ -114,7 +114,9 @@ class Evidence:
     def _owed(self, owed: Owed, limit: int | None) -> Iterator[Line]:
         style = LABEL_STYLES[owed.label]
         yield _line(
-            (owed_row(owed), style), (f"  rule {owed.rule}  ", "text"), (f"line {owed.line:,}", "dim")
+            (owed_row(owed), style),
+            (f"  rule {owed.rule}  ", "text"),
+            (f"line {owed.line:,}, in the turn of line {owed.turn_line:,}", "dim"),
         )
         yield _line(
             (clean(owed.name or "(no name)"), "head"), ("  ", "text"), (clean(owed.tool_call_id), "text")

@@ -167,7 +167,7 @@ class Rows(Widget, can_focus=True):
         width, height = self.size
         frame = "focus" if self.has_focus else "frame"
         if self._framed and y in (0, height - 1):
-            edge = top_edge(self._labels, width, frame) if y == 0 else bottom_edge(self._foot(), width, frame)
+            edge = top_edge(self._head(), width, frame) if y == 0 else bottom_edge(self._foot(), width, frame)
             return joined(lay_out(edge, width))
         index = self.top + y - self._framed
         known = self.source.count(index, self.room)
@@ -180,6 +180,12 @@ class Rows(Widget, can_focus=True):
             spans = [(text, style if style == "match" else f"{style} {on_top}") for text, style in spans]
         side: list[Span] = [("│", frame)] if self._framed else []
         return joined([*side, *(spans[:1] if width < EDGES else spans), *side])
+
+    def _head(self) -> Labels:
+        """What the upper edge says: of a list that is all there also how many rows stand above the view."""
+        if self.page or not self.top or not isinstance(self.source, Fixed):
+            return self._labels
+        return self._labels._replace(title=(*self._labels.title, (f" ↑ {self.top:,} more", "dim")))
 
     def _foot(self) -> Labels:
         """What the lower edge says: where nothing else tells, how many rows are out of view below it."""
@@ -284,6 +290,8 @@ class Rows(Widget, can_focus=True):
             self.scroll_rows(-self.top)
         else:
             self.move_to(0)
+            self.top = 0  # with the headings above the first stop, however many they are
+            self.repaint()
 
     def action_last(self) -> None:
         known = self.source.count(1 << 60, self.room)

@@ -141,5 +141,5 @@ class EvidenceScreen(TextScreen):
 def where(rows: Rows) -> tuple[Span, ...]:
     """Which rows of a page are in view: `1-20 of 45`, or `1-20 of many` while not all were read."""
     count = rows.count()
-    last = min(count, rows.top + max(1, rows.size.height))
+    last = min(count, rows.top + rows.in_view)
     return ((f"{min(rows.top + 1, last):,}-{last:,} of {count:,}", "dim"),)

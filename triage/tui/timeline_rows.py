@@ -32,7 +32,7 @@ from triage.tui.short import arguments_in_short, content_in_short, record_in_sho
 from triage.tui.theme import LABEL_STYLES
 from triage.tui.timeline import Timeline, call_of, line_of
 from triage.tui.times import span
-from triage.words import GLYPHS, counted, size_in_words
+from triage.words import FOUND, GLYPHS, counted, size_in_words
 
 NAME_WIDTH = 12  # cells in which the names of tools line up
 PROMPT_LINES = 40  # lines of a turn in which its first prompt is looked for
@@ -255,7 +255,11 @@ class TimelineRows:
         spans = [("result ", "dim"), *_tool(self.calls.name_of(event), content_in_short(data.get("content")))]
         metadata = data.get("metadata")
         if isinstance(metadata, Mapping) and metadata.get("synthetic") is True:
-            spans.insert(1, ("synthetic ", "waiting"))
+            # Ours: no tool said this, and an answer that closes a log is no success.
+            by = metadata.get("acknowledged")
+            finding = str(by.get("finding")) if isinstance(by, Mapping) else ""
+            found = FOUND.get(finding, "it did not start")
+            return ("+", "waiting"), [spans[0], (f"synthetic: {found}  ", "waiting"), *spans[1:]], ""
         if data.get("is_error") is True:
             return ("✖", "bad"), [("error ", "bad"), *spans[1:]], ""
         return ("✓", "ok"), spans, ""
