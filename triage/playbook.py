@@ -16,7 +16,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -46,11 +46,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What a playbook says about one call: a command or URL that is filled in, a note. Text, not run."""
+    """What a playbook says about one call: a command or URL that is filled in, a note. Text, not run.
+
+    `missing` are the names in the check that the call has no argument for: they stand there as they are.
+    """
 
     check: str
     note: str
     read_only: bool
+    missing: tuple[str, ...] = ()
 
 
 def load(log: str) -> tuple[Entry, ...]:
@@ -120,7 +124,9 @@ def hint_for(owed: Owed, entries: tuple[Entry, ...]) -> Hint | None:
     """What the first entry that fits the call's tool says about it, its check filled in; else None."""
     for entry in entries:
         if owed.name is not None and fnmatchcase(owed.name, entry.name):
-            return Hint(fill(entry.check, owed), entry.note, entry.read_only)
+            known = _values(owed)
+            missing = [name for name in _PLACE.findall(entry.check) if known(name) is None]
+            return Hint(fill(entry.check, owed), entry.note, entry.read_only, tuple(dict.fromkeys(missing)))
     return None
 
 
@@ -131,17 +137,26 @@ def fill(template: str, owed: Owed) -> str:
     of its place. What the call does not carry stays as it stands.
     """
     escape = _in_url if _URL.match(template) else _in_shell
-    arguments = _arguments(owed.arguments)
+    known = _values(owed)
 
     def value(match: re.Match[str]) -> str:
-        found = _look_up(arguments, match[1])
-        if found is None:
-            found = {"id": owed.tool_call_id, "tool": owed.name}.get(match[1])
+        found = known(match[1])
         if found is None:
             return match[0]
         return escape(found if isinstance(found, str) else dumps(found))
 
     return _PLACE.sub(value, template)
+
+
+def _values(owed: Owed) -> Callable[[str], Any]:
+    """What a place of a template stands for, by its name; None where the call carries nothing of it."""
+    arguments, own = _arguments(owed.arguments), {"id": owed.tool_call_id, "tool": owed.name}
+
+    def value(name: str) -> Any:
+        found = _look_up(arguments, name)
+        return own.get(name) if found is None else found
+
+    return value
 
 
 def _in_shell(text: str) -> str:

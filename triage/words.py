@@ -153,6 +153,9 @@ def applied_in_words(path: str, records: int, size: int, line: int, status: str)
 def hint_in_words(hint: Hint) -> Sequence[str]:
     """What a playbook says about one call, a line each, uncleaned."""
     lines = [f"check: {hint.check}"] if hint.check else []
+    if hint.missing:
+        names = ", ".join(f"{{{name}}}" for name in hint.missing)
+        lines.append(f"this call has no argument for {names}: fill it in yourself")
     lines += [f"note: {hint.note}"] if hint.note else []
     return [*lines, "by the playbook, this tool only looks"] if hint.read_only else lines
 

@@ -17,6 +17,7 @@ from triage.playbook import BadPlaybook, fill, hint_for, load, parse
 from triage.recovery.plan import Owed
 from triage.report import markdown, plain
 from triage.session import open_session
+from triage.words import hint_in_words
 
 
 def owed_call(arguments: object = None, id: str = "c", name: str = "bash") -> Owed:
@@ -44,6 +45,16 @@ def test_arguments_are_filled_in_by_name_and_by_path_and_what_is_missing_stays()
         fill("check {url} {body.id} {id} {tool} {nothing}", owed)
         == "check https://x 7 c1 http_post {nothing}"
     )
+
+
+def test_what_a_call_has_no_argument_for_is_said_beside_the_check() -> None:
+    entries = parse({"tool": [{"name": "bash", "check": "ls {path} {nope} {a.b} {nope} {id}"}]}, "f")
+    hint = hint_for(owed_call(arguments={"path": "/srv"}), entries)
+    assert hint is not None and hint.missing == ("nope", "a.b")
+    assert hint_in_words(hint) == [
+        "check: ls /srv {nope} {a.b} {nope} c",
+        "this call has no argument for {nope}, {a.b}: fill it in yourself",
+    ]
 
 
 def test_arguments_that_are_a_json_string_are_read_too() -> None:
