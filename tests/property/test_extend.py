@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import dispatch, log, names, result, turn_end, turn_start
+from triage.log import fast
 from triage.log import journal as journal_module
 from triage.log.journal import Journal, extend_journal, read_journal
 from triage.log.source import Unreadable
@@ -133,6 +134,21 @@ def test_a_turn_of_very_many_calls_is_read_anew_rather_than_copied(
     path.write_bytes(log(turn_start(1), names("a")))
     journal = read_journal(str(path))
     assert journal.mark is not None and extend_journal(journal) is not None
+
+
+def test_damage_that_no_probe_saw_makes_a_log_doubtful_once_it_owes_something_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fast, "PROBE_FROM", 0)
+    turn = log(turn_start(1), names("a"), result("a", "text"), turn_end(turn=1))
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(turn.replace(b'"text"', b'"te\x01xt"'))
+    session = open_session(str(path))
+    assert session.plan.status == "clean"
+    with path.open("ab") as file:
+        file.write(log(names("b")))
+    assert extend_journal(session.journal) is None
+    assert session.read_on().plan.status == open_session(str(path)).plan.status == "doubtful"
 
 
 def test_following_for_long_keeps_nothing_of_what_was_read_before(tmp_path: Path) -> None:

@@ -312,6 +312,6 @@ def test_what_was_found_stands_in_the_timeline_and_is_no_success(tmp_path: Path)
 
 def test_headings_out_of_view_are_counted_and_g_brings_them_back(tmp_path: Path) -> None:
     path = write(tmp_path, two_unknown())
-    shown = drive(app_on(path), ["a", "G"], (60, 12))
+    shown = drive(app_on(path), ["a", "G"], (60, 9))
     assert "↑ " in shown and "Appends" not in shown
-    assert "Appends" in drive(app_on(path), ["a", "G", "g"], (60, 12))
+    assert "Appends" in drive(app_on(path), ["a", "G", "g"], (60, 9))
