@@ -80,10 +80,10 @@ class TriageScreen(View[None]):
         whose = "" if self.desk.read_only or not self.desk.asked else self.desk.adopt_drafts()
         if whose:
             self.say(f"draft: {whose}, not appended: a shows them")
-            self._list_owed()
+            self.refresh_owed()
 
     def resized(self) -> None:
-        self._list_owed()
+        self.refresh_owed()
         self._show_evidence()
 
     def _header_rows(self, width: int) -> list[Row]:
@@ -117,7 +117,7 @@ class TriageScreen(View[None]):
         index = self.timeline.reveal(row)
         source = TimelineRows(self.timeline)
         self._timeline.show(source, index, top=max(0, len(self.timeline.rows)))
-        self._list_owed()
+        self.refresh_owed()
         self._select(self._writer.subject(self.timeline.rows[index]))
         self._header.refresh()
         self.refresh_bar()
@@ -128,10 +128,7 @@ class TriageScreen(View[None]):
             bar.refresh()
 
     def refresh_owed(self) -> None:
-        """Answers were given: the list of owed calls shows them."""
-        self._list_owed()
-
-    def _list_owed(self) -> None:
+        """List the owed calls again, with the answers given so far."""
         rows = self._owed
         source = OwedRows(self.desk, rows.room)
         owed = self._subject.owed if self._subject else None
@@ -439,7 +436,7 @@ class TriageScreen(View[None]):
         if changed:
             self.renewed()
         else:
-            self._list_owed()
+            self.refresh_owed()
         if self.desk.told:
             self.say(self.desk.told, bad=True)
             self.desk.told = ""
