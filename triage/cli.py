@@ -6,7 +6,9 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any
 
 from triage import __version__
@@ -36,7 +38,7 @@ never changed except by an append that you confirm."""
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `triage` with `argv` (default: the process's own). Returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    _open_what_is_closed()
+    _make_outputs_safe()
     try:
         code = _run(arguments)
         sys.stdout.flush()
@@ -55,12 +57,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _crashed(error)
 
 
-def _open_what_is_closed() -> None:
-    """What goes to an output that the caller closed (`>&-`) goes nowhere."""
+def _make_outputs_safe() -> None:
+    """What goes to an output that the caller closed (`>&-`) goes nowhere; every output takes any text."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a glyph that its encoding lacks must not hide the rest
+            with suppress(OSError):
+                stream.reconfigure(errors="backslashreplace")
 
 
 def _drop_output() -> None:

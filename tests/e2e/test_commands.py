@@ -132,6 +132,13 @@ def test_of_several_logs_the_highest_exit_code_counts(run: Run, tmp_path: Path) 
     assert done.stderr.count("\n") == 1
 
 
+def test_an_output_that_has_no_glyphs_still_says_what_is_owed(run: Run) -> None:
+    log = SAMPLES / "crashed-dispatched.jsonl"
+    for command in (["plan"], ["--plain"], ["scan"]):
+        done = run(*command, log, env={"PYTHONIOENCODING": "ascii"})
+        assert done.returncode == 1 and "CRASHED" in done.stdout and "fault" not in done.stderr
+
+
 # ---- apply
 
 
