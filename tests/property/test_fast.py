@@ -47,8 +47,8 @@ def _tell(count: Callable[[str, int], None]) -> Iterator[None]:
 class NeverQuick:
     """Stands in for the quick way: every line is parsed whole."""
 
-    def __init__(self, scan, offsets, codes, depths, mates, code_of, slow, probing) -> None:
-        self.slow, self.offsets = slow, offsets
+    def __init__(self, scan, index, slow, glancing) -> None:
+        self.slow, self.offsets = slow, index.offsets
 
     def feed(self, blocks) -> None:
         for lines, _ in blocks:
@@ -112,7 +112,7 @@ def compare(path: Path, probe_from: int, rng: random.Random) -> None:
     global inputs
     inputs += 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fast, "PROBE_FROM", probe_from)
+        patch.setattr(fast, "GLANCE_FROM", probe_from)
         quick = seen(path)
         if probe_from == ALL and path.stat().st_size:
             patch.setattr(journal, "HELP_FROM", 1)
@@ -229,7 +229,7 @@ def test_real_logs_read_the_same_each_way() -> None:
 
 
 def test_a_large_log_is_read_the_quick_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "PROBE_FROM", ALL)
+    monkeypatch.setattr(fast, "GLANCE_FROM", ALL)
     sample = next(sample for sample in SAMPLES if sample.stem == "large")
     slow = []
     index = journal._index
@@ -253,7 +253,7 @@ def written(path: Path, turns: int = 60) -> int:
 @pytest.fixture
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """However small a log and however few the cores, another process helps."""
-    monkeypatch.setattr(fast, "PROBE_FROM", ALL)
+    monkeypatch.setattr(fast, "GLANCE_FROM", ALL)
     monkeypatch.setattr(journal, "HELP_FROM", 1)
     monkeypatch.setattr(helpers, "START", 0)
     monkeypatch.setattr(helpers, "_cores", lambda: 2)
@@ -267,7 +267,7 @@ def test_what_another_process_found_is_taken_over(
     taken = []
     take_over = fast.Quick.take_over
     monkeypatch.setattr(
-        fast.Quick, "take_over", lambda *these: taken.append(len(these[2])) or take_over(*these)
+        fast.Quick, "take_over", lambda *these: taken.append(len(these[3])) or take_over(*these)
     )
     with_help = seen(path)
     assert sum(taken) > len(with_help[2]) / 3, "a good part of the lines came from the other process"

@@ -12,36 +12,33 @@ import os
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import compress, count
 from typing import Any
 
 from triage.log.blocks import blocks_of
-from triage.log.codes import CODES
 from triage.log.events import Event
 from triage.log.fast import Quick
+from triage.log.index import Index
 
 DONE = 2**64 - 1  # among numbers of bytes read: what was found follows
 TELL = 16  # blocks between two of those numbers
 _turn_end = re.compile(rb'\{"seq":[0-9]+,"type":"turn_end",').match
 
-# Lines (from 0, the second excluded) that were passed over; the line on which the last turn of them
-# started; seq, time and data of its turn_end; whether a request_header was among them.
-Stretch = tuple[int, int, int, int, Any, Mapping[str, Any], bool]
+# Lines (from 0, the second excluded) that were passed over; seq, time and data of the last one.
+Stretch = tuple[int, int, int, Any, Mapping[str, Any]]
 
 
 class Found:
     """Stands in for the scan, and keeps what was passed over: the rows of all lines, and the stretches."""
 
     def __init__(self, at: int) -> None:
-        self.offsets = array("Q", [at])
-        self.codes, self.depths = bytearray(), bytearray()
-        self.mates = array("I")
+        self.index = Index()
+        self.index.offsets[0] = at
         self.stretches: list[Stretch] = []
         self.idle = True
         self.remembers = False
         self.expected_seq: int | None = None
 
-    def knows(self, ids: Iterable[bytes]) -> bool:
+    def knows(self, ids: Iterable[str]) -> bool:
         """No call is remembered here; who takes a stretch over sees to that."""
         return False
 
@@ -49,34 +46,29 @@ class Found:
         """Lengthen the last stretch, or begin one."""
         first = end.line - events
         if self.expected_seq is not None and self.stretches:
-            last = self.stretches.pop()
-            first, headers = last[0], headers or last[6]
-        self.stretches.append((first, end.line, start - 1, end.seq or 0, end.time, end.data, headers))
+            first = self.stretches.pop()[0]
+        self.stretches.append((first, end.line, end.seq or 0, end.time, end.data))
         self.expected_seq = (end.seq or 0) + 1
 
     def slow(self, line: int, raw: bytes) -> None:
         """A line that can't be passed over: behind the next turn_end a new stretch begins."""
-        self.codes.append(0)
-        self.depths.append(0)
-        self.mates.append(0)
+        self.index.add(0, 0)
         self.idle, self.expected_seq = _turn_end(raw) is not None, None
 
     def pack(self) -> Iterator[bytes | bytearray | array[int]]:
         """All of it, piece by piece, for `helpers.Found`."""
-        starts = array("I", compress(count(), self.mates))
-        ends = array("I", filter(None, self.mates))
-        parts = (self.offsets, starts, ends, self.codes, self.depths)
-        sizes = [memoryview(part).nbytes for part in parts]
-        head = marshal.dumps((self.stretches, sizes))
+        lines = len(self.index.codes)  # of the open stretch at the end there is nothing to tell
+        head = marshal.dumps((self.stretches, lines))
         yield len(head).to_bytes(8, "little")
         yield head
-        yield from parts
+        yield self.index.offsets[: lines + 1]
+        yield self.index.codes
 
 
 def look(descriptor: int, start: int, stop: int, progress: Callable[[int, int], None] | None = None) -> Found:
     """Look at the lines from byte `start` to `stop` of a native log. `progress` as in `blocks_of`."""
     found = Found(start)
-    quick = Quick(found, found.offsets, found.codes, found.depths, found.mates, CODES, found.slow, True)
+    quick = Quick(found, found.index, found.slow, True)
     quick.feed(blocks_of(descriptor, stop, start, progress))
     return found
 

@@ -40,3 +40,11 @@ TYPES = (
     "other",
 )
 CODES = {name: code for code, name in enumerate(TYPES)}
+
+
+def table(**values: int) -> bytes:
+    """For `bytes.translate`: a value for the code of each of these types, 0 for every other code."""
+    made = bytearray(256)
+    for kind, value in values.items():
+        made[CODES[kind]] = value
+    return bytes(made)

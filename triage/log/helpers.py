@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
@@ -47,28 +46,20 @@ class Found:
         """`read` gives the next bytes of what was packed. Raises EOFError, TypeError or ValueError."""
         self.stretches: list[Stretch]
         length = int.from_bytes(read(8), "little")
-        self.stretches, sizes = marshal.loads(read(length))
-        self.offsets, self.starts, self.ends = array("Q"), array("I"), array("I")
-        for rows, size in zip((self.offsets, self.starts, self.ends), sizes, strict=False):
-            rows.frombytes(read(size))
-        self.codes, self.depths = read(sizes[3]), read(sizes[4])
-        if len(self.depths) != sizes[4]:
+        self.stretches, lines = marshal.loads(read(length))
+        self.offsets = array("Q")
+        self.offsets.frombytes(read((lines + 1) * self.offsets.itemsize))
+        self.codes = read(lines)
+        if len(self.codes) != lines:
             raise EOFError
 
     def give(self, quick: Quick, stretch: Stretch) -> None:
         """Let `quick` take a stretch over where it would have found the same."""
-        first, last, turn, seq, time, data, headers = stretch
-        if quick.may_take_over(self.offsets[first], seq - (last - first) + 1):
-            here = range(bisect_left(self.starts, first), bisect_left(self.starts, last))
-            quick.take_over(
-                memoryview(self.offsets)[first + 1 : last + 1],
-                memoryview(self.codes)[first:last],
-                memoryview(self.depths)[first:last],
-                ((self.starts[pair] - first, self.ends[pair] - 1 - first) for pair in here),
-                turn - first,
-                (seq, time, data),
-                headers,
-            )
+        first, last, seq, time, data = stretch
+        ends = memoryview(self.offsets)[first + 1 : last + 1]
+        quick.take_over(
+            self.offsets[first], seq - (last - first) + 1, ends, self.codes[first:last], (seq, time, data)
+        )
 
 
 class Helper:

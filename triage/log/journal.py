@@ -21,6 +21,7 @@ from triage.log.codes import CODES
 from triage.log.decoder import BaseDecoder
 from triage.log.events import EVIDENCE, SETTLE, TURN_START, USER_MESSAGE, Corrupt, Event
 from triage.log.formats import native
+from triage.log.index import Index
 from triage.log.json_text import Malformed, Unfinished, dumps, parse
 from triage.log.lines import BOM, is_inexact, read_line
 from triage.log.source import Base, Opened, Unreadable, new_decoder, open_for_reading, opened, read_base
@@ -50,11 +51,7 @@ class Mark(NamedTuple):
 
 @dataclass(slots=True)
 class Journal:
-    """What was read of one log. `offsets` has one entry a line and one for the end of the file.
-
-    `codes` (into TYPES), `depths` (0: outside any turn) and `mates` (the line, from 1, that closes the
-    turn or step that a line opens; 0: none) have one entry a line.
-    """
+    """What was read of one log."""
 
     path: str
     format: formats.Format
@@ -62,16 +59,33 @@ class Journal:
     modified: float
     one_document: bool
     base: Base
-    offsets: array[int]
-    codes: bytearray
-    depths: bytearray
-    mates: array[int]
+    index: Index
     scan: Scan
     decoder: BaseDecoder
     documents: list[Mapping[str, Any]]
-    probed: bool = False  # whether long lines of closed turns were not parsed
+    glanced: bool = False  # whether lines of closed turns were seen without their payloads
     mark: Mark | None = None  # None: a log that grew is read anew
     text: compressed.Text | None = None  # of a log that is compressed: `offsets` count in it
+
+    @property
+    def offsets(self) -> array[int]:
+        """The byte at which each line begins, and one for the end of the file."""
+        return self.index.offsets
+
+    @property
+    def codes(self) -> bytearray:
+        """What each line is, into `codes.TYPES`."""
+        return self.index.codes
+
+    @property
+    def depths(self) -> bytearray:
+        """How deep each line stands; 0: outside any turn."""
+        return self.index.depths
+
+    @property
+    def mates(self) -> array[int]:
+        """The line (from 1) that closes the turn or step that each line opens; 0: none."""
+        return self.index.mates
 
     @property
     def lines(self) -> int:
@@ -138,24 +152,23 @@ def read_journal(path: str, progress: Callable[[int, int], None] | None = None) 
     in which no line is an event of a known format.
     """
     with opened(path) as log:
-        probing = log.format is native and not log.one_document and log.length >= fast.PROBE_FROM
-        journal = _read(log, progress, probing)
-        if probing and journal.scan.owes_outside:
-            # Damage that a probe can't see may have been the start of a turn, which would make this doubtful.
-            journal = _read(log, progress, probing=False)
+        glancing = log.format is native and not log.one_document and log.length >= fast.GLANCE_FROM
+        journal = _read(log, progress, glancing)
+        if glancing and journal.scan.owes_outside:
+            # Damage that a glance can't see may have been a turn's start, which would make this doubtful.
+            journal = _read(log, progress, glancing=False)
         return journal
 
 
-def _read(log: Opened, progress: Callable[[int, int], None] | None, probing: bool) -> Journal:
+def _read(log: Opened, progress: Callable[[int, int], None] | None, glancing: bool) -> Journal:
     journal = Journal(
         log.path, log.format, log.size, log.modified, log.one_document, _UNREAD,
-        array("Q", [0]), bytearray(), bytearray(), array("I"),
-        Scan(), new_decoder(log.format, log.path), [], probed=probing, text=log.text,
+        Index(), Scan(), new_decoder(log.format, log.path), [], glanced=glancing, text=log.text,
     )  # fmt: skip
     if log.one_document:
         _index_document(log.source, log.length, journal)
     else:
-        _index_lines(log.source, log.length, journal, progress, probing)
+        _index_lines(log.source, log.length, journal, progress, glancing)
         beside = type(journal.decoder).read_beside is not BaseDecoder.read_beside
         if log.text is not None or beside:
             journal.mark = None
@@ -184,12 +197,11 @@ def extend_journal(journal: Journal, progress: Callable[[int, int], None] | None
         if copied is None:
             return None
         grown = replace(
-            journal, size=log.size, modified=log.modified, offsets=journal.offsets[: lines + 1],
-            codes=journal.codes[:lines], depths=journal.depths[:lines], mates=journal.mates[:lines],
+            journal, size=log.size, modified=log.modified, index=journal.index.until(lines),
             scan=copied.scan, decoder=copied.decoder, mark=copied,
         )  # fmt: skip
-        _index_lines(log.source, log.size, grown, progress, probing=False)
-        if journal.probed and grown.scan.owes_outside:
+        _index_lines(log.source, log.size, grown, progress, glancing=False)
+        if journal.glanced and grown.scan.owes_outside:
             return None  # as in `read_journal`
         grown.base = read_base(log.descriptor, grown.scan.next_seq - 1, log.size)
         return grown
@@ -210,20 +222,20 @@ def _index_lines(
     size: int,
     journal: Journal,
     progress: Callable[[int, int], None] | None,
-    probing: bool,
+    glancing: bool,
 ) -> None:
     """Index the lines that are not yet in the journal, and leave its mark at the last newline."""
     whole = _last_newline(descriptor, journal.offsets[-1], size)
     tell = None if progress is None else lambda read, _: progress(read, size)
     splits = journal.mark.splits if journal.mark is not None else Splits(journal.format)
-    _index_stretch(descriptor, whole, journal, splits, tell, probing)
+    _index_stretch(descriptor, whole, journal, splits, tell, glancing)
     journal.mark = Mark(journal.lines, journal.scan, journal.decoder, splits)
     if whole < size:
         rest = _copied(journal.mark, journal.format)
         if rest is None:
             rest, journal.mark = journal.mark, None
         journal.scan, journal.decoder, splits = rest.scan, rest.decoder, rest.splits
-        _index_stretch(descriptor, size, journal, splits, tell, probing)
+        _index_stretch(descriptor, size, journal, splits, tell, glancing)
     if journal.offsets[-1] < size:
         raise Unreadable("log_moved", f"{journal.path} was cut while it was read: open it again")
 
@@ -246,7 +258,7 @@ def _index_stretch(
     journal: Journal,
     splits: Splits,
     progress: Callable[[int, int], None] | None,
-    probing: bool,
+    glancing: bool,
 ) -> None:
     """Index the lines from where the journal ends to byte `size`."""
 
@@ -259,10 +271,8 @@ def _index_stretch(
 
     start, first = journal.offsets[-1], journal.lines + 1
     if journal.format is native:
-        quick = fast.Quick(
-            journal.scan, journal.offsets, journal.codes, journal.depths, journal.mates, CODES, whole, probing
-        )
-        if probing and not start and size >= HELP_FROM:
+        quick = fast.Quick(journal.scan, journal.index, whole, glancing)
+        if glancing and not start and size >= HELP_FROM:
             from triage.log import helpers  # a small log has no use for what it imports
 
             helpers.read(descriptor, size, quick, helpers.start(descriptor, size), progress)
@@ -278,8 +288,7 @@ def _index_stretch(
 def _index(journal: Journal, line: int, pieces: Sequence[Mapping[str, Any] | Corrupt]) -> None:
     """Feed what a line holds to the scan, in the line's own order, and write its row of the index."""
     scan, code = journal.scan, CODES["blank"]
-    journal.mates.append(0)
-    depth = scan.depth
+    depth, opened = scan.depth, list[int]()
     for piece in pieces:
         if isinstance(piece, Corrupt):
             scan.corrupt(piece)
@@ -295,7 +304,7 @@ def _index(journal: Journal, line: int, pieces: Sequence[Mapping[str, Any] | Cor
         for event in events:
             closes = scan.feed(event)
             if closes:
-                journal.mates[closes - 1] = line
+                opened.append(closes)
             rank = _RANK.get(event.type, _OTHER)
             if rank < code:
                 code = rank
@@ -303,8 +312,9 @@ def _index(journal: Journal, line: int, pieces: Sequence[Mapping[str, Any] | Cor
         code = CODES["damaged"]
         if not any(isinstance(piece, Corrupt) for piece in pieces):
             scan.anomaly("glued_records", line, f"{len(pieces)} records on one line: each is read")
-    journal.codes.append(code)
-    journal.depths.append(min(depth, scan.depth, 255))
+    journal.index.add(code, min(depth, scan.depth, 255))
+    for opener in opened:
+        journal.index.close(opener, line)
 
 
 def _index_document(descriptor: int, size: int, journal: Journal) -> None:

@@ -51,9 +51,9 @@ class Board:
         """Whether any unanswered call is remembered."""
         return bool(self._by_id)
 
-    def knows(self, ids: Iterable[bytes]) -> bool:
-        """Whether an unanswered call of one of these ids (UTF-8) is remembered."""
-        return bool(self._by_id) and any(id.decode("utf-8") in self._by_id for id in ids)
+    def knows(self, ids: Iterable[str]) -> bool:
+        """Whether an unanswered call of one of these ids is remembered."""
+        return bool(self._by_id) and any(id in self._by_id for id in ids)
 
     def enter(self, lane: str) -> None:
         """Go on in a lane, a new one or one that is known."""
