@@ -136,13 +136,13 @@ def test_a_turn_of_very_many_calls_is_read_anew_rather_than_copied(
     assert journal.mark is not None and extend_journal(journal) is not None
 
 
-def test_damage_that_no_probe_saw_makes_a_log_doubtful_once_it_owes_something_outside(
+def test_damage_that_no_glance_saw_makes_a_log_doubtful_once_it_owes_something_outside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fast, "GLANCE_FROM", 0)
     turn = log(turn_start(1), names("a"), result("a", "text"), turn_end(turn=1))
     path = tmp_path / "log.jsonl"
-    path.write_bytes(turn.replace(b'"text"', b'"te\x01xt"'))
+    path.write_bytes(turn.replace(b'"text"', b'"te\x01xt' + b"x" * 2000 + b'"'))
     session = open_session(str(path))
     assert session.plan.status == "clean"
     with path.open("ab") as file:

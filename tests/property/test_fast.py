@@ -20,7 +20,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.benchmarks.logs import SHAPES, Writer
-from tests.helpers import Happening, log, names, result, turn_end, turn_start
+from tests.helpers import (
+    Happening,
+    dispatch,
+    log,
+    names,
+    result,
+    speaks,
+    step_end,
+    step_start,
+    turn_end,
+    turn_start,
+)
 from triage.contract import plan_row
 from triage.fleet.find import candidates
 from triage.log import ahead, fast, helpers, journal
@@ -30,7 +41,7 @@ from triage.session import open_session
 SAMPLES = sorted((Path(__file__).parents[2] / "sample_logs").glob("*.jsonl"))
 CASES = 100  # damaged versions of each sample
 LARGEST = 20 << 20  # bytes of a log of the corpus that is read
-ALL, NEVER = 0, 1 << 60  # from how many bytes lines are probed
+ALL, NEVER = 0, 1 << 60  # from how many bytes lines are glanced at
 
 
 inputs = 0
@@ -107,14 +118,14 @@ def seen(path: Path) -> tuple[object, ...]:
     )
 
 
-def compare(path: Path, probe_from: int, rng: random.Random) -> None:
+def compare(path: Path, glance_from: int, rng: random.Random) -> None:
     """Read a log line by line, the quick way, and with helpers; all three see the same."""
     global inputs
     inputs += 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fast, "GLANCE_FROM", probe_from)
+        patch.setattr(fast, "GLANCE_FROM", glance_from)
         quick = seen(path)
-        if probe_from == ALL and path.stat().st_size:
+        if glance_from == ALL and path.stat().st_size:
             patch.setattr(journal, "HELP_FROM", 1)
             patch.setattr(helpers, "start", helped(rng))
             with_help = seen(path)
@@ -127,7 +138,7 @@ def compare(path: Path, probe_from: int, rng: random.Random) -> None:
     assert with_help == whole
 
 
-def damage(lines: list[bytes], rng: random.Random, kinds: int) -> list[bytes]:
+def damage(lines: list[bytes], rng: random.Random, kinds: int = 14) -> list[bytes]:
     """One or two things that happen to real files, of the first `kinds` below."""
     lines = list(lines)
     for _ in range(rng.randint(1, 2)):
@@ -169,23 +180,21 @@ def damage(lines: list[bytes], rng: random.Random, kinds: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
-@pytest.mark.parametrize(("probe_from", "kinds"), [(NEVER, 14), (ALL, 11)], ids=["parsed", "probed"])
-def test_a_damaged_sample_reads_the_same_each_way(
-    sample: Path, probe_from: int, kinds: int, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("glance_from", [NEVER, ALL], ids=["parsed", "glanced"])
+def test_a_damaged_sample_reads_the_same_each_way(sample: Path, glance_from: int, tmp_path: Path) -> None:
     rng = random.Random(sample.name)
     lines = sample.read_bytes().splitlines(keepends=True)
     large = len(lines) > 1000
     path = tmp_path / "log.jsonl"
     for case in range(CASES // 30 if large else CASES):
-        path.write_bytes(b"".join(damage(lines, rng, kinds) if case else lines))
-        compare(path, probe_from, rng)
+        path.write_bytes(b"".join(damage(lines, rng) if case else lines))
+        compare(path, glance_from, rng)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(("probe_from", "kinds"), [(NEVER, 14), (ALL, 11)], ids=["parsed", "probed"])
+@pytest.mark.parametrize(("glance_from", "kinds"), [(NEVER, 14), (ALL, 11)], ids=["parsed", "glanced"])
 def test_a_generated_log_reads_the_same_each_way(
-    shape: str, probe_from: int, kinds: int, tmp_path: Path
+    shape: str, glance_from: int, kinds: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "log.jsonl"
     for seed in range(CASES):
@@ -194,7 +203,71 @@ def test_a_generated_log_reads_the_same_each_way(
         lines = [line for _ in range(rng.randint(2, 8)) for line in writer.turn()]
         lines += writer.turn(crash=True)
         path.write_bytes(b"".join(damage(lines, rng, kinds) if seed % 4 else lines))
-        compare(path, probe_from, rng)
+        compare(path, glance_from, rng)
+
+
+TURN = [turn_start(1), step_start(), names(("call_1", "bash", {})), dispatch("call_1"), result("call_1")]
+CLOSED = [*TURN, step_end(), turn_end()]
+
+
+def numbered(*happenings: Happening) -> list[bytes]:
+    return log(*happenings).splitlines(keepends=True)
+
+
+def said(says: bytes) -> list[bytes]:
+    """Two closed turns, of the first of which a result says this."""
+    return [*TWO[:4], TWO[4].replace(b'"ok"', says), *TWO[5:]]
+
+
+TWO = numbered(*CLOSED, *CLOSED)
+HALF = b',"data"'
+ODD = {
+    "two records on a line and a blank line": [TWO[0][:-1] + TWO[1], b"\n", *TWO[2:]],
+    "two records on a line and one on two": [
+        TWO[0][:-1] + TWO[1], *TWO[2].replace(HALF, b"\n" + HALF).splitlines(keepends=True), *TWO[3:],
+    ],
+    "no object": [b"[1]\n", *TWO],
+    "carriage returns": [line.replace(b"\n", b"\r\n") for line in TWO],
+    "a lone surrogate": said(b'"\\ud800"'),
+    "a number beyond a double": said(b"1e999"),
+    "deeper than a parser goes": said(b"[" * 5000 + b"]" * 5000),
+    "a seq that is no integer": [TWO[0].replace(b'"seq":0', b'"seq":0.0'), *TWO[1:]],
+    "a seq that is true": [TWO[0], TWO[1].replace(b'"seq":1', b'"seq":true'), *TWO[2:]],
+    "a seq below 0": [TWO[0].replace(b'"seq":0', b'"seq":-1'), *numbered(*CLOSED[1:])],
+    "a seq twice": [TWO[0], TWO[1].replace(b'"seq":1', b'"seq":7,"seq":1'), *TWO[2:]],
+    "an escaped key": [TWO[0].replace(b'"seq"', b'"s\\u0065q"'), *TWO[1:]],
+    "a call that names no id": [line.replace(b'"id":"call_1",', b"") for line in TWO],
+    "ids that are numbers": [line.replace(b'"call_1"', b"1") for line in TWO],
+    "calls that are no list": [line.replace(b"[", b'{"x":[').replace(b"]", b"]}") for line in TWO],
+    "no calls at all": numbered(turn_start(1), speaks(tool_calls=None), speaks(), turn_end()),
+    "another type": numbered(*CLOSED, {"type": "heartbeat", "data": {}}, *CLOSED),
+    "the same id in each turn": TWO,
+    "a call before its message": numbered(turn_start(1), TURN[3], TURN[2], TURN[4], turn_end()),
+    "a result before its message": numbered(turn_start(1), result("call_1"), *TURN[2:3], turn_end()),
+    "a result twice": numbered(*TURN, result("call_1"), step_end(), turn_end()),
+    "a result in the next turn": numbered(*TURN[:4], *CLOSED[5:], turn_start(2), TURN[4], turn_end()),
+    "a call in the next turn": numbered(*CLOSED, turn_start(2), dispatch("call_1"), turn_end()),
+    "a call named twice": numbered(*TURN[:3], *TURN[2:], step_end(), turn_end()),
+    "a call named outside": numbered(TURN[2], *TURN[4:], turn_start(1), turn_end()),
+    "a result that nothing named": numbered(turn_start(1), result("call_9"), turn_end()),
+    "steps that nest": numbered(turn_start(1), step_start(), *TURN[1:], step_end(), step_end(), turn_end()),
+    "a step that is left open": numbered(*TURN, turn_end(), *CLOSED),
+    "a step end too many": numbered(*TURN, step_end(), step_end(), turn_end(), *CLOSED),
+    "turns that nest": numbered(turn_start(1), *CLOSED, turn_end()),
+    "a turn end too many": numbered(*CLOSED, turn_end(), *CLOSED),
+    "a turn end without a time": [line.replace(b'_end","time"', b'_end","when"') for line in TWO],
+    "an answer to an earlier turn": numbered(*TURN[:4], turn_end(), *CLOSED),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("glance_from", [NEVER, ALL], ids=["parsed", "glanced"])
+@pytest.mark.parametrize("long", [False, True], ids=["short", "long"])
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_lines_read_the_same_each_way(odd: str, long: bool, glance_from: int, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    text = b"".join(ODD[odd])
+    path.write_bytes(text.replace(b'"ok"', b'"' + b"ok" * 1000 + b'"') if long else text)
+    compare(path, glance_from, random.Random(odd))
 
 
 @given(data=st.data())
@@ -224,8 +297,8 @@ def test_any_damage_reads_the_same_each_way(
 def test_real_logs_read_the_same_each_way() -> None:
     for path in map(Path, candidates(os.environ["TRIAGE_CORPUS"])):
         if path.stat().st_size < LARGEST:
-            for probe_from in (NEVER, ALL):
-                compare(path, probe_from, random.Random(path.name))
+            for glance_from in (NEVER, ALL):
+                compare(path, glance_from, random.Random(path.name))
 
 
 def test_a_large_log_is_read_the_quick_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,11 +428,11 @@ def test_a_log_that_is_cut_while_several_read_it_is_said_to_have_moved(
     assert caught.value.code == "log_moved"
 
 
-def test_damage_that_no_probe_sees_still_makes_a_log_doubtful(tmp_path: Path) -> None:
+def test_damage_that_no_glance_sees_still_makes_a_log_doubtful(tmp_path: Path) -> None:
     """An unanswered call outside every turn, after a line of a closed turn with a control character in it."""
     turn = [turn_start(1), names(("call_1", "bash", {})), result("call_1", "text")]
     text = log(*turn, turn_end(turn=1), names(("call_2", "bash", {})))
     path = tmp_path / "log.jsonl"
-    path.write_bytes(text.replace(b'"text"', b'"te\x01xt"'))
+    path.write_bytes(text.replace(b'"text"', b'"te\x01xt' + b"x" * 2000 + b'"'))
     compare(path, ALL, random.Random(1))
     assert open_session(str(path)).plan.status == "doubtful"

@@ -108,7 +108,7 @@ class Quick:
     def feed(self, blocks: Iterable[tuple[list[bytes], bool]]) -> None:
         """Index blocks of lines, but for the stretch at their end that is still open.
 
-        With each block: whether a NUL byte is in it, so that nothing there may be probed.
+        With each block: whether a NUL byte is in it, so that nothing there may be glanced at.
         """
         for lines, damaged in blocks:
             at = self._index.offsets.pop()

@@ -1,0 +1,83 @@
+"""Seeing the lines of a large native log without their payloads.
+
+Short lines are decoded by types that name no payload, which checks their syntax and builds nothing of it.
+Of a long line the first keys are probed, anchored at the first byte, so that nothing quoted inside can fool
+the probe; what was probed is decoded in the line's place. The probe never sees the rest. A torn line that
+was glued to the next one shows by a second record start, a cut one by its end; both are decoded whole.
+
+Where any line of a block does not fit the types, each of them is parsed. A byte that changed inside a long
+line of a closed turn is not seen here. It can't change what an open turn owes: no plan rests on a glance.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import compress, count
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+
+from triage.log.codes import CODES, table
+from triage.log.seen import KINDS, Seen, parse, parsed
+
+LONG = 1 << 10  # bytes of a line from which it is probed
+
+_CODE_OF = {kind: CODES[kind] for kind in KINDS}
+_MESSAGES, _TURN_ENDS = table(assistant_message=1), table(turn_end=1)
+# A result and a call need their id in front.
+_probe = re.compile(
+    rb'\{"seq":(?:0|[1-9][0-9]*+),"type":"(?:(?:user|system)_message|(tool_(?:call|result)))",'
+    rb'"time":(?:"[^"\\]*"|null),"data":\{(?(1)"tool_call_id":"[^"\\]*")'
+).match
+# A record that begins anew: by its seq, its time or its data, or by a type of ours.
+_second = re.compile(
+    rb'\{[ \t]*"(?:(?:seq|time|data)"|type"[ \t]*:[ \t]*"(?:'
+    rb"(?:tool|turn|step|user|assistant|system|request|approval|input)_))"
+).search
+
+
+_first, _last = itemgetter(0), itemgetter(-2)
+
+
+class _Call(msgspec.Struct, gc=False):
+    id: str
+
+
+class _Data(msgspec.Struct, gc=False):
+    tool_call_id: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Record(msgspec.Struct, gc=False):
+    seq: int
+    type: str
+    data: _Data
+
+
+_decode = msgspec.json.Decoder(_Record).decode_lines
+
+
+def glance(lines: list[bytes]) -> Seen:
+    """See lines, none of which has a NUL byte in it."""
+    heads = lines.copy()
+    for at in compress(count(), map(LONG.__lt__, map(len, lines))):
+        match = _probe(lines[at])
+        if match is not None and lines[at][-3:] == b"}}\n" and _second(lines[at], match.end()) is None:
+            heads[at] = match[0] + b"}}\n"
+    try:
+        records = _decode(b"".join(heads))
+        begun, ended = bytes(map(_first, lines)).count(b"{"), bytes(map(_last, lines)).count(b"}")
+    except (msgspec.DecodeError, RecursionError, IndexError):
+        return parse(lines)
+    # Each line begins and ends as an object and there are as many of these: each line is one.
+    if not len(records) == begun == ended == len(lines):
+        return parse(lines)
+    seqs = [record.seq for record in records]
+    codes = bytearray([_CODE_OF.get(record.type, 0) for record in records])
+    found: list[Any] = [record.data.tool_call_id for record in records]
+    for at in compress(count(), codes.translate(_MESSAGES)):
+        found[at] = [call.id for call in records[at].data.tool_calls or ()]
+    for at in compress(count(), codes.translate(_TURN_ENDS)):
+        seqs[at], codes[at], found[at] = parsed(lines[at])
+    return Seen(lines, seqs, codes, found)
