@@ -230,6 +230,7 @@ ODD = {
     "carriage returns": [line.replace(b"\n", b"\r\n") for line in TWO],
     "a lone surrogate": said(b'"\\ud800"'),
     "a number beyond a double": said(b"1e999"),
+    "an object that is left open": [*TWO[:4], TWO[4].replace(b"}}", b"}"), *TWO[5:]],
     "deeper than a parser goes": said(b"[" * 5000 + b"]" * 5000),
     "a seq that is no integer": [TWO[0].replace(b'"seq":0', b'"seq":0.0'), *TWO[1:]],
     "a seq that is true": [TWO[0], TWO[1].replace(b'"seq":1', b'"seq":true'), *TWO[2:]],
@@ -245,6 +246,9 @@ ODD = {
     "a call before its message": numbered(turn_start(1), TURN[3], TURN[2], TURN[4], turn_end()),
     "a result before its message": numbered(turn_start(1), result("call_1"), *TURN[2:3], turn_end()),
     "a result twice": numbered(*TURN, result("call_1"), step_end(), turn_end()),
+    "a call answered twice, another never": numbered(
+        turn_start(1), names(("call_1", "bash", {}), ("call_2", "bash", {})), TURN[4], TURN[4], turn_end()
+    ),
     "a result in the next turn": numbered(*TURN[:4], *CLOSED[5:], turn_start(2), TURN[4], turn_end()),
     "a call in the next turn": numbered(*CLOSED, turn_start(2), dispatch("call_1"), turn_end()),
     "a call named twice": numbered(*TURN[:3], *TURN[2:], step_end(), turn_end()),
@@ -347,6 +351,18 @@ def test_what_another_process_found_is_taken_over(
     monkeypatch.setattr(fast, "Quick", NeverQuick)
     monkeypatch.setattr(journal, "HELP_FROM", NEVER)
     assert seen(path) == with_help
+
+
+def test_a_gap_in_the_seqs_where_another_process_began_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"".join([*TWO[:7], *numbered(*CLOSED, *CLOSED, *CLOSED)[14:]]))
+    alone = seen(path)
+    monkeypatch.setattr(fast, "GLANCE_FROM", ALL)
+    monkeypatch.setattr(journal, "HELP_FROM", 1)
+    monkeypatch.setattr(helpers, "start", lambda *of: [Beside(of[0], len(b"".join(TWO[:7])), of[1])])
+    assert seen(path) == alone
 
 
 @pytest.mark.parametrize("program", ["/bin/false", "/bin/true", "/nowhere/python", "/bin/cat"])

@@ -201,15 +201,11 @@ def _of(found: Iterable[Any], codes: Rows, kind: str) -> Iterator[Any]:
 
 def _answered(codes: Rows, found: Sequence[Any]) -> Mapping[str, int] | None:
     """The ids of the calls and where each was named; None unless each is answered once, later in its turn."""
-    turns = list(accumulate(codes.translate(_TURNS)))  # odd inside a turn
     named: dict[str, int] = {}
     calls = 0
     for at in _at(codes, ASSISTANT_MESSAGE):
-        if found[at]:
-            if not turns[at] % 2:
-                return None
-            calls += len(found[at])
-            named.update(zip(found[at], repeat(at)))
+        calls += len(found[at])
+        named.update(zip(found[at], repeat(at)))
     results = list(_of(found, codes, TOOL_RESULT))
     if not calls == len(named) == len(results) == len(set(results)):
         return None
@@ -218,5 +214,5 @@ def _answered(codes: Rows, found: Sequence[Any]) -> Mapping[str, int] | None:
     origins = list(map(named.get, compress(found, moves), repeat(len(codes))))
     if not all(map(lt, origins, places)):
         return None
-    turn_of = turns.__getitem__
+    turn_of = list(accumulate(codes.translate(_TURNS))).__getitem__
     return named if all(map(eq, map(turn_of, origins), map(turn_of, places))) else None

@@ -32,11 +32,11 @@ class Index:
         self._closed: list[tuple[int, int]] = []  # stretches of turns, lines from 0, not yet worked out
 
     def until(self, lines: int) -> Index:
-        """A copy of the first `lines` lines."""
+        """A copy of the first `lines` lines, with which no turn that was added whole is cut."""
         copy = Index()
         copy.offsets, copy.codes = self.offsets[: lines + 1], self.codes[:lines]
         copy._depths, copy._mates = self._depths[:lines], self._mates[:lines]
-        copy._closed = [stretch for stretch in self._closed if stretch[1] <= lines]
+        copy._closed = self._closed.copy()
         return copy
 
     def add(self, code: int, depth: int) -> None:
