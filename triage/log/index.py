@@ -60,16 +60,17 @@ class Index:
     @property
     def depths(self) -> bytearray:
         """How deep each line stands."""
-        self._work_out()
+        self.work_out()
         return self._depths
 
     @property
     def mates(self) -> array[int]:
         """The line that closes what each line opens."""
-        self._work_out()
+        self.work_out()
         return self._mates
 
-    def _work_out(self) -> None:
+    def work_out(self) -> None:
+        """Work out what was put off. Takes about 0.2 ms for 1,000 lines."""
         for start, stop in self._closed:
             codes = self.codes[start:stop]
             states = accumulate(codes.translate(_STATE), xor)

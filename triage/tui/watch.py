@@ -93,7 +93,9 @@ def _read(target: MessagePump, read: Read) -> None:
         target.post_message(Reading(done, size))
 
     try:
-        target.post_message(Reloaded(read(progress)))
+        session = read(progress)
+        session.journal.index.work_out()  # here rather than in front of somebody who presses keys
+        target.post_message(Reloaded(session))
     except Unreadable as error:
         target.post_message(Reloaded(error))
     except _Stopped:
