@@ -6,7 +6,6 @@ The names in them are a contract: they are listed in the README and stay.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from triage.log.append import Applied
@@ -32,14 +31,14 @@ def plan_row(session: Session) -> dict[str, Any]:
             "events": journal.scan.events,
             "next_seq": journal.base.last_seq + 1,
         },
-        "base": asdict(journal.base),
+        "base": journal.base._asdict(),
         "status": plan.status,
         "interrupted": bool(plan.open_turns),
         "open_turns": [{"seq": t.seq, "line": t.line, "turn": t.turn} for t in plan.open_turns],
         "boundary": _boundary(plan),
         "verdict": plan.verdict,
         "owed": [_owed(owed) for owed in plan.owed],
-        "left": [asdict(left) for left in plan.left],
+        "left": [left._asdict() for left in plan.left],
         "repairs": [{"type": r.type, "data": r.data} for r in plan.repairs],
         "lines": journal.decoder.encode(plan.repairs, journal.base.last_seq + 1, None, journal.records),
         "refusal": None if plan.refusal is None else _refusal(plan.refusal),
@@ -70,13 +69,13 @@ def _owed(owed: Owed) -> dict[str, Any]:
         "needs_acknowledgement": owed.needs_acknowledgement,
         "turn_seq": owed.turn_seq,
         "step_seq": owed.step_seq,
-        "evidence": [asdict(evidence) for evidence in owed.evidence],
-        "trace": [{**asdict(row), "lines": list(row.lines)} for row in owed.trace],
+        "evidence": [evidence._asdict() for evidence in owed.evidence],
+        "trace": [{**row._asdict(), "lines": list(row.lines)} for row in owed.trace],
     }
 
 
 def _refusal(refusal: Refusal) -> dict[str, Any]:
-    return {**asdict(refusal), "ids": list(refusal.ids)}
+    return {**refusal._asdict(), "ids": list(refusal.ids)}
 
 
 def error_row(path: str, error: Unreadable) -> dict[str, Any]:
@@ -113,6 +112,6 @@ def refusal_row(path: str, refusal: Refusal, missing: tuple[str, ...] = ()) -> d
 def base_of(row: object) -> Base:
     """The base in a plan row that was saved to a file. Raises ValueError where it holds none."""
     base = row.get("base") if isinstance(row, dict) else None
-    if not isinstance(base, dict) or set(base) != set(Base.__dataclass_fields__):
+    if not isinstance(base, dict) or set(base) != set(Base._fields):
         raise ValueError("it holds no plan of this version: save the output of `triage plan LOG --json`")
     return Base(**base)

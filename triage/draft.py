@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from triage.log.source import Base, Unreadable, open_for_reading, read_base
@@ -43,9 +43,9 @@ def save(session: Session, operator: str, answers: Mapping[str, Answer]) -> None
     for folder in (path.parents[1], path.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     row = {
-        "base": asdict(session.journal.base),
+        "base": session.journal.base._asdict(),
         "operator": operator,
-        "answers": {key: asdict(answer) for key, answer in answers.items()},
+        "answers": {key: answer._asdict() for key, answer in answers.items()},
     }
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -105,9 +105,7 @@ def _read(path: Path) -> tuple[Base, Draft] | None:
     try:
         row = json.loads(path.read_text("utf-8"))
         answers = {str(key): Answer(**answer) for key, answer in row["answers"].items()}
-        if not all(
-            isinstance(value, str) for answer in answers.values() for value in asdict(answer).values()
-        ):
+        if not all(isinstance(value, str) for answer in answers.values() for value in answer):
             return None
         at = max((answer.at for answer in answers.values()), default="")
         return Base(**row["base"]), Draft(str(row["operator"]), at, answers)

@@ -17,9 +17,8 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 from triage.log.json_text import dumps
 from triage.recovery.plan import Owed
@@ -34,8 +33,7 @@ class BadPlaybook(Exception):
     """A mistake in a playbook: one line that names the file and what is wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One tool of a playbook."""
 
     name: str
@@ -44,8 +42,7 @@ class Entry:
     read_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(NamedTuple):
     """What a playbook says about one call: a command or URL that is filled in, a note. Text, not run.
 
     `missing` are the names in the check that the call has no argument for: they stand there as they are.

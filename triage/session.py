@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from triage import playbook, words
 from triage.log import append as appending
@@ -102,8 +102,7 @@ class Session:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(NamedTuple):
     """What goes on with an open log. `grown` in bytes since it was read (negative: it was cut)."""
 
     holders: tuple[Holder, ...]
@@ -146,12 +145,12 @@ def _plan(path: str, journal: Journal) -> Plan:
     if plan.repairs:
         refusal = journal.decoder.refusal(plan)
         if refusal is not None and path not in refusal.says:
-            refusal = replace(refusal, says=f"{path}: {refusal.says}")
+            refusal = refusal._replace(says=f"{path}: {refusal.says}")
         if refusal is None and journal.one_document:
             refusal = _one_document(path, plan)
         if journal.text is not None and not isinstance(journal.format, TakesFrames):
             refusal = _compressed(path, plan)
-        plan = replace(plan, refusal=refusal)
+        plan = plan._replace(refusal=refusal)
     return journal.decoder.complete(plan, state)
 
 

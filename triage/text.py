@@ -6,8 +6,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from rich.cells import cell_len, set_cell_size
-
 # C0 and C1 controls, DEL, line and paragraph separators, bidi controls, zero-width and other invisible
 # format characters, lone surrogates, tags, unassigned and private code points, soft hyphen, BOM.
 _SUSPECT = re.compile(
@@ -85,7 +83,11 @@ def breaking(content: str, room: int, *, fresh: bool) -> int:
 
 def cells_of(content: str) -> int:
     """The cells that a text takes on a terminal."""
-    return len(content) if content.isascii() else cell_len(content)
+    if content.isascii():
+        return len(content)
+    from rich.cells import cell_len  # here, because most of what is printed needs none of it
+
+    return cell_len(content)
 
 
 def fitting(content: str, cells: int) -> int:
@@ -94,6 +96,8 @@ def fitting(content: str, cells: int) -> int:
         return 0
     if content.isascii():
         return min(cells, len(content))
+    from rich.cells import cell_len, set_cell_size
+
     piece = content[:cells]  # no character is narrower than none, so marks may follow: good enough to cut
     if cell_len(piece) <= cells:
         return len(piece)

@@ -1,7 +1,5 @@
 """The gate: who needs a person, what an answer is, and when a plan may be applied."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.helpers import (
@@ -287,7 +285,7 @@ def test_an_answer_is_dropped_when_the_rule_of_its_call_changed() -> None:
 @pytest.mark.parametrize("field", ["risk", "rule", "name", "arguments", "line", "turn_line"])
 def test_an_answer_is_dropped_when_its_entry_is_not_the_same(field: str) -> None:
     plan = mixed()
-    other = replace(owed(plan, "u"), **{field: "another"})  # type: ignore[arg-type]
+    other = owed(plan, "u")._replace(**{field: "another"})  # type: ignore[arg-type]
     entries = [other if entry.key == "u" else entry for entry in plan.owed]
     assert keep_valid(ANSWERS, plan.owed, entries) == {"w": DENIED}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import orjson
@@ -104,7 +103,7 @@ def _read_plan(plan_file: str) -> tuple[Base, list[Any]]:
     with open(plan_file, "rb") as file:
         row = orjson.loads(file.read())
     base, repairs = contract.base_of(row), row.get("repairs") or []
-    kinds = zip(asdict(base).values(), (int, int, int, str, bool, int), strict=True)
+    kinds = zip(base, (int, int, int, str, bool, int), strict=True)
     whole = isinstance(repairs, list) and all(
         isinstance(r, dict) and isinstance(r.get("type"), str) and isinstance(r.get("data"), dict)
         for r in repairs

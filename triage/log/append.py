@@ -15,9 +15,8 @@ import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from triage.log.events import TOOL_RESULT, call_id
 from triage.log.formats import TakesFrames
@@ -40,8 +39,7 @@ class Refused(Exception):
         self.refusal = refusal
 
 
-@dataclass(frozen=True, slots=True)
-class Landed:
+class Landed(NamedTuple):
     """One appended line (from 1): the type of its event, and the repair that it carries, where it does."""
 
     line: int
@@ -54,8 +52,7 @@ class Landed:
         return self.repair.key if self.repair is not None and self.type == TOOL_RESULT else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(NamedTuple):
     """What was appended, line by line, and sizes in bytes. `text` is what the log reads as appended."""
 
     landed: tuple[Landed, ...]

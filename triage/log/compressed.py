@@ -7,8 +7,7 @@ more frame. The `zstandard` package is optional.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import IO
+from typing import IO, NamedTuple
 
 MAGIC = b"\x28\xb5\x2f\xfd"
 BLOCK = 1 << 16  # compressed bytes taken at a time; a log holds many small frames
@@ -24,8 +23,7 @@ class TooLarge(Exception):
     """The log unpacks to more than `LARGEST` bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """The text of a compressed log in a nameless file. `broken` says what could not be unpacked, or "".
 
     `size` in bytes of text; `ends_with_newline` also where there is none.

@@ -11,9 +11,8 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -38,8 +37,7 @@ class Unreadable(Exception):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(NamedTuple):
     """The exact state of a log that a plan was made from. `size` in bytes, `tail` a SHA-256 in hex.
 
     `tail` covers the last `BASE_BYTES` bytes before `size`, `last_seq` is the largest seq seen (-1: none).
@@ -85,8 +83,7 @@ def unreadable(path: str, error: OSError) -> Unreadable:
     return Unreadable(code, says)
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """A log that is open for reading, and what it is.
 
     `path` is the file with its events, `size` its bytes, `modified` in seconds since 1970; `source` is a

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from triage.log.decoder import BaseDecoder
 
@@ -30,8 +30,7 @@ _DOES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(NamedTuple):
     """A process with the log in hand. `how` is a key of `_DOES`."""
 
     pid: int
@@ -43,8 +42,7 @@ class Holder:
         return f"{who} {_DOES[self.how]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Writers:
+class Writers(NamedTuple):
     """What was found, and in `unchecked` what could not be looked at, in words ("" where all was)."""
 
     holders: tuple[Holder, ...]

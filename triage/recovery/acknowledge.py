@@ -7,8 +7,7 @@ An answer never changes a risk.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from triage.recovery.plan import Owed, Plan, Repair, synthetic_content
 
@@ -23,8 +22,7 @@ _FOUND = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What an operator found about one entry. `at` is an ISO 8601 time in UTC."""
 
     finding: str

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from triage.log.events import call_id
 from triage.recovery.rules import OUTCOME_UNKNOWN, Judgement
 from triage.recovery.state import Call, Request, State, Turn
 
 
-@dataclass(frozen=True, slots=True)
-class Boundary:
+class Boundary(NamedTuple):
     """The boundary's name, the line that proves it (from 1), and the figures the log has, else None.
 
     `round` counts the model requests of the turn, tokens are counted in tokens. `command_id` names the

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from triage.log.events import (
     APPROVAL_DECIDED,
@@ -19,16 +18,14 @@ from triage.recovery.state import Anomaly, Call, Request, State, Turn
 from triage.recovery.verdict import native_decision
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """One line of the log (from 1) and what it says about a call."""
 
     line: int
     says: str
 
 
-@dataclass(frozen=True, slots=True)
-class Owed:
+class Owed(NamedTuple):
     """A call of an open turn that has no result, with its risk, the rule that gave it and the proof.
 
     `key` names it in answers: the id, or `TURN_SEQ/ID` where the plan holds that id twice.
@@ -67,8 +64,7 @@ class Owed:
         return next(row.says for row in self.trace if row.held)
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(NamedTuple):
     """A call that owes a result and is no part of an orphan: shown, not repaired."""
 
     tool_call_id: str
@@ -77,15 +73,13 @@ class Left:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class OpenTurn:
+class OpenTurn(NamedTuple):
     seq: int
     line: int
     turn: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(NamedTuple):
     """One event of a repair in the native vocabulary; `key` is the owed call that it belongs to, or ""."""
 
     type: str
@@ -93,8 +87,7 @@ class Repair:
     key: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """Why nothing may be appended: a stable code, one sentence, and whether trying again can help."""
 
     code: str
@@ -104,8 +97,7 @@ class Refusal:
     retryable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """Everything that triage says about a log. `status` is clean, crashed or doubtful."""
 
     status: str

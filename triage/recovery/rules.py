@@ -16,8 +16,7 @@ proven is unknown.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from triage.log.events import STEP_END, STEP_START, TURN_END, TURN_START
 from triage.recovery.state import Call, Turn
@@ -31,8 +30,7 @@ Rule = Literal[1, 2, 3, 4, "W1", "W2"]
 PROOF_LINES = 20  # lines named as proof for one rule; more add nothing for a reader
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
+class Records(NamedTuple):
     """What a format writes down. Absence is evidence only in a log that is known to record the thing."""
 
     dispatches: Literal["all", "some", "none"] = "all"
@@ -46,8 +44,7 @@ Answer = tuple[bool, list[int], str]  # whether the rule holds, the lines it loo
 Ask = Callable[[Call, Turn, Records], Answer]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """One row of a trace: a rule, whether it was asked, whether it held, and the lines it looked at."""
 
     rule: Rule
@@ -57,8 +54,7 @@ class Asked:
     says: str
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """The risk of one call with the whole way to it."""
 
     risk: Risk

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from triage.log.events import Corrupt, Event
 
 
-@dataclass(frozen=True, slots=True)
-class Anomaly:
+class Anomaly(NamedTuple):
     """Something wrong with the log itself. `line` counts from 1; None where it is about the whole log."""
 
     code: str
@@ -119,8 +118,7 @@ class Turn:
         return tuple(call for call in self.calls.values() if call.again)
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """What the pass left: everything that `rules`, `boundary` and `plan` need."""
 
     open_turns: tuple[Turn, ...]  # innermost first

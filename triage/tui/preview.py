@@ -16,8 +16,8 @@ def preview(desk: Desk) -> bytes:
     if not desk.answers:
         return desk.session.preview()
     plan = desk.plan
-    given = replace(plan, owed=tuple(owed for owed in plan.owed if owed.key in desk.answers))
-    planned = replace(plan, repairs=answered(given, desk.answers))
+    given = plan._replace(owed=tuple(owed for owed in plan.owed if owed.key in desk.answers))
+    planned = plan._replace(repairs=answered(given, desk.answers))
     return replace(desk.session, plan=planned).preview()
 
 

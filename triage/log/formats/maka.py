@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from math import isfinite
 from typing import Any
 
@@ -232,14 +231,14 @@ class Decoder(BaseDecoder):
         A run that has not ended by its header is never clean, whatever its events show.
         """
         verdict = self._decision(state, plan)
-        plan = replace(plan, verdict=verdict, anomalies=(*plan.anomalies, *self._anomalies))
+        plan = plan._replace(verdict=verdict, anomalies=(*plan.anomalies, *self._anomalies))
         if plan.status == "clean" and verdict is not None:
             doubt = (
                 f"{HEADER} says that the run is {self._status}, and the events show no open turn: the run "
                 "was never closed, or its events were lost"
             )
-            plan = replace(plan, status="doubtful", doubt=doubt)
-        return plan if plan.status == "clean" else replace(plan, refusal=self.refusal(plan))
+            plan = plan._replace(status="doubtful", doubt=doubt)
+        return plan if plan.status == "clean" else plan._replace(refusal=self.refusal(plan))
 
     def _decision(self, state: State, plan: Plan) -> Mapping[str, Any] | None:
         header = self._header

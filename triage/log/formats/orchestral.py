@@ -300,17 +300,17 @@ class Decoder(BaseDecoder):
                 "a steering message was" if len(steers) == 1 else f"{len(steers):,} steering messages were"
             )
             says = f"{count} accepted and never delivered: {ids}"
-            plan = replace(
-                plan, anomalies=(*plan.anomalies, Anomaly("steering_undelivered", steers[0].line, says))
+            plan = plan._replace(
+                anomalies=(*plan.anomalies, Anomaly("steering_undelivered", steers[0].line, says))
             )
         plan = self._with_boundary(plan)
         if plan.status != "clean":
-            return replace(plan, refusal=self.refusal(plan))
+            return plan._replace(refusal=self.refusal(plan))
         doubt = self._doubt(state)
         if doubt:
-            plan = replace(plan, status="doubtful", doubt=doubt)
-            return replace(plan, refusal=self.refusal(plan))
-        return replace(plan, refusal=self._unheard())
+            plan = plan._replace(status="doubtful", doubt=doubt)
+            return plan._replace(refusal=self.refusal(plan))
+        return plan._replace(refusal=self._unheard())
 
     def _doubt(self, state: State) -> str:
         """Why a checkpoint without an open turn can't be called clean, or ""."""
@@ -333,8 +333,8 @@ class Decoder(BaseDecoder):
         if name in ("prepared", "stable", "model_attempt_open", "calls_named") and phase.boundary:
             name, line = phase.boundary, phase.line or line
         round = phase.round if type(phase.round) is int else boundary.round
-        return replace(
-            plan, boundary=replace(boundary, name=name, line=line, round=round, input_tokens_left=left)
+        return plan._replace(
+            boundary=boundary._replace(name=name, line=line, round=round, input_tokens_left=left)
         )
 
     def refusal(self, plan: Plan) -> Refusal | None:
