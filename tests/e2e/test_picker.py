@@ -110,11 +110,14 @@ def test_several_logs_open_as_a_list(samples: Path, start: Start) -> None:
     assert screen.wait_for_exit() == 0
 
 
-@pytest.mark.parametrize("how", [{"env": {"TERM": "dumb"}}, {}], ids=["dumb", "plain"])
+@pytest.mark.parametrize(
+    ("words", "how"),
+    [([], {"env": {"TERM": "dumb"}}), (["--agents", "--plain"], {}), (["--plain"], {})],
+    ids=["dumb", "agents", "plain"],
+)
 def test_a_dumb_terminal_and_plain_get_the_list_as_text(
-    how: dict[str, dict[str, str | None]], samples: Path, home: Path, start: Start
+    words: list[str], how: dict[str, dict[str, str | None]], samples: Path, home: Path, start: Start
 ) -> None:
-    words = [samples] if how else ["--agents", samples, "--plain"]
-    screen = start(*words, ready="", **how)
+    screen = start(*words, samples, ready="", **how)
     assert screen.wait_for_exit() == 1
     assert "CRASHED" in screen.text and "\x1b[?1049h" not in screen.raw.decode()
