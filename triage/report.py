@@ -27,6 +27,7 @@ from triage.words import (
     owed_row,
     plan_in_words,
     size_in_words,
+    time_in_words,
     what_next,
 )
 
@@ -48,7 +49,7 @@ def facts(session: Session) -> list[str]:
     ]
     last = session.last_time
     if last is not None:
-        pieces.append(f"last record {clean(str(last), limit=40)}")
+        pieces.append(f"last record {clean(time_in_words(last), limit=40)}")
     pieces += [
         f"{name} {clean(said[name], limit=80)}" for name in ("model", "cwd", "title") if said.get(name)
     ]

@@ -70,7 +70,7 @@ def at_the_end(plan: Plan, now: datetime) -> list[str]:
         said.append("At the end: " + ", ".join(figure for figure in figures if figure) + ".")
     deadline = parse_time(boundary.deadline)
     if deadline is not None and deadline < now:
-        said.append(f"The deadline {boundary.deadline} has passed: resuming ends at once.")
+        said.append(f"The deadline {time_in_words(boundary.deadline)} has passed: resuming ends at once.")
     if plan.verdict is not None:
         diagnostic = plan.verdict.get("diagnostic", {})
         reason, failure = diagnostic.get("recoveryReason"), str(plan.verdict.get("failureClass"))
@@ -189,6 +189,12 @@ def corrupt_in_the_way(lines: Sequence[int]) -> str:
         f"{what} {shown} can't be read and may have been anything: calls named before are taken as unknown, "
         "and one that nothing else names may be missing here."
     )
+
+
+def time_in_words(value: object) -> str:
+    """A record's time as it was written, uncleaned; a number as the UTC time that it stands for."""
+    time = None if isinstance(value, str) else parse_time(value)
+    return str(value) if time is None else time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_time(value: object) -> datetime | None:

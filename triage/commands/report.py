@@ -14,7 +14,7 @@ from triage.log.source import Unreadable
 from triage.redact import redact_text
 from triage.report import markdown, markdown_text
 from triage.session import Session, open_session
-from triage.words import counted, owed_in_words
+from triage.words import counted, owed_in_words, time_in_words
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -115,7 +115,8 @@ def _appended(session: Session) -> Iterator[str]:
         risk = f", {past.risk} (rule {past.rule})" if past.risk else ""
         found = f"; {past.operator or 'somebody'} found: {past.finding}" if past.finding else ""
         said = f" ({past.note})" if past.note else ""
-        yield f"Line {past.line:,}, {past.time or 'no time'}: {past.type}{call}{risk}{found}{said}"
+        time = time_in_words(past.time or "no time")
+        yield f"Line {past.line:,}, {time}: {past.type}{call}{risk}{found}{said}"
 
 
 def as_html(text: str) -> str:
