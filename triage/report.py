@@ -182,7 +182,7 @@ def markdown(session: Session, *, redacted: bool = False, name: str = "") -> str
         return markdown_text(safe(text), limit)
 
     out = [
-        f"# {escape(name, 80)}{': ' if name else ''}{escape(headline(plan))}",
+        f"# {escape(name)}{': ' if name else ''}{escape(headline(plan))}",
         "",
         f"- Log: {escape(session.path)} ({escape(', '.join(facts(session)))})",
         f"- Where it {'ended' if plan.status == 'clean' else 'died'}: {plan.boundary.name}"
