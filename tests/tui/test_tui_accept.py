@@ -199,6 +199,20 @@ def test_a_log_that_cannot_be_appended_to_says_why_and_what_to_do(tmp_path: Path
     assert (tmp_path / NAME).read_bytes() == before
 
 
+def test_a_log_that_cannot_be_appended_to_offers_no_key_that_does_nothing(tmp_path: Path) -> None:
+    events = [json.loads(line) for line in log(*crashed()).splitlines()]
+    (tmp_path / NAME).write_text(json.dumps({"version": 2, "events": events}))
+    for keys, size in ((["a"], (80, 24)), (["a", "question_mark"], (100, 60))):
+        shown = drive(app_on(NAME), keys, size)
+        assert "Preview" in shown or "The exact bytes" in shown
+        for word in ("R Ran", "D Did not", "U Could not", "c Comment", "A Append", "It ran", "Write a note"):
+            assert word not in shown, (keys, word)
+    for key in "RDUc":
+        shown = drive(app_on(NAME), ["a", key])
+        assert "needed: this log can't be appended to" in shown, key
+    assert "append is locked: sess_7f3.jsonl is one JSON document" in drive(app_on(NAME), ["a", "A"])
+
+
 def test_read_only_has_no_accept(tmp_path: Path) -> None:
     app = app_on(write(tmp_path, crashed()), read_only=True)
     shown = drive(app, ["a", "R", "A", "~"])
