@@ -6,12 +6,14 @@ No two of them may be alike: "proven not dispatched" and "may have run" must nev
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from triage.playbook import Hint
 from triage.recovery.boundary import Boundary
 from triage.recovery.plan import Owed, Plan
+from triage.recovery.rules import NOT_STARTED
 from triage.recovery.verdict import FAILURE_SENTENCES, REASON_SENTENCES
 
 GLYPHS = {"UNKNOWN": "▲", "NOT STARTED": "●", "WAITING": "◆", "DENIED": "■"}
@@ -44,6 +46,14 @@ FOUND = {
     "could-not-tell": "could not tell",
     "deny": "denied: closing it denies the request",
 }
+
+
+def synthetic_in_words(metadata: Mapping[str, Any]) -> str:
+    """What a result that no tool gave stands for: what an operator found, else its risk."""
+    answer = metadata.get("acknowledged")
+    finding = answer.get("finding") if isinstance(answer, Mapping) else None
+    risk = "it did not start" if metadata.get("risk") == NOT_STARTED else "outcome unknown"
+    return FOUND.get(str(finding), risk)
 
 
 def what_next(boundary: Boundary) -> str:
