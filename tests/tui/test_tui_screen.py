@@ -369,6 +369,23 @@ def test_sizes_that_follow_each_other_fast_come_to_rest(tmp_path: Path) -> None:
     drive(app, steps)
 
 
+@pytest.mark.parametrize(
+    ("size", "rows"), [((80, 24), 9), ((120, 24), 7), ((120, 40), 16), ((80, 40), 13), ((200, 50), 13)]
+)
+def test_what_may_happen_next_is_in_view_where_the_screen_has_the_room(
+    size: tuple[int, int], rows: int, tmp_path: Path
+) -> None:
+    app = app_on(write(tmp_path, crashed()))
+    heights = []
+
+    async def steps(pilot: Any) -> None:
+        heights.append(app.screen.query_one("#owed").size.height)
+
+    shown = drive(app, steps, size)
+    assert ("a person checks" in shown.partition("[2] owed 3")[2].partition("evidence")[0]) == (size[1] >= 40)
+    assert heights == [rows]
+
+
 def test_rows_out_of_view_are_counted_and_can_be_reached_by_keys(tmp_path: Path) -> None:
     path = write(tmp_path, two_unknown())
     first = drive(app_on(path), ["2", "g"], (80, 24))

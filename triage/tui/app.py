@@ -46,6 +46,7 @@ class TriageApp(App[str]):
     Screen.-short #picked, Screen.-tiny #picked { display: none; }
     Screen.-wide #timeline { dock: left; width: 60%; height: 100%; margin: 2 0 1 0; }
     Screen.-narrow #owed { max-height: 9; }
+    Screen.-high #owed { max-height: 45%; }
     Screen.-narrow #evidence { display: none; }
     Screen.-short #owed, Screen.-short #evidence { display: none; }
     Screen.-short #timeline { dock: none; width: 1fr; margin: 0; }
