@@ -320,6 +320,11 @@ def test_a_scan_can_be_stopped_and_what_was_read_stays() -> None:
     drive(app, steps)
 
 
+def test_stopping_a_scan_that_is_over_says_so(tmp_path: Path) -> None:
+    shown = drive(picker_on(folder_of_sessions(tmp_path)), ["~", "S"])
+    assert "no scan is running: r scans again" in shown
+
+
 def test_scanning_again_shows_what_came_and_drops_what_went(tmp_path: Path) -> None:
     app = picker_on(folder_of_sessions(tmp_path))
 
