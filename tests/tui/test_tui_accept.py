@@ -282,8 +282,14 @@ def test_the_playbook_says_how_to_check(tmp_path: Path) -> None:
 
 def test_a_broken_playbook_is_said_and_locks_nothing(tmp_path: Path) -> None:
     (tmp_path / "triage.toml").write_text("[[tool]]\nnonsense = 1\n")
-    shown = drive(app_on(write(tmp_path, crashed())), ["a", "R", "A", "~"])
+    path = write(tmp_path, crashed())
+    drive(app_on(path, operator="bea"), ["a", "R"])
+    opened = drive(app_on(path), [], (400, 24)).splitlines()[-1]
+    assert opened.startswith(" draft: bea gave 1 answer")
+    assert "no hints on how to check: " in opened and "triage.toml, tool 1: it needs a name" in opened
+    shown = drive(app_on(path), ["a", "R", "A", "~"])
     assert "appended 4 records" in shown
+    assert "no hints" not in drive(app_on(path), []), "nothing is owed"
 
 
 def test_when_every_answer_is_given_n_goes_through_them_once_more(tmp_path: Path) -> None:

@@ -79,6 +79,15 @@ class Desk:
                 self._hints[owed.key] = [] if hint is None else hint_in_words(hint)
         return self._hints[owed.key]
 
+    def broken_playbook(self) -> str:
+        """What is wrong with the playbook, uncleaned, where there is a call that it is for; else ""."""
+        try:
+            for owed in self.plan.owed[:1]:
+                self.session.hint(owed)
+        except BadPlaybook as error:
+            return str(error)
+        return ""
+
     # ---- drafts: answers that outlive the screen, for the next person
 
     def adopt_drafts(self) -> str:

@@ -73,13 +73,16 @@ class TriageScreen(View[None]):
         self._fill(self._first_row())
         self.set_focus(self._timeline)
         self.set_interval(WATCH_SECONDS, self._watch)
-        self.call_after_refresh(self._adopt_drafts)
+        self.call_after_refresh(self._greet)
 
-    def _adopt_drafts(self) -> None:
-        """Answers that somebody gave and did not append count on; who gave them is said."""
+    def _greet(self) -> None:
+        """Say what was here before: answers that somebody gave, which count on; a playbook with a fault."""
         whose = "" if self.desk.read_only or not self.desk.asked else self.desk.adopt_drafts()
-        if whose:
-            self.say(f"draft: {whose}, not appended: a shows them")
+        broken = self.desk.broken_playbook()
+        says = [f"draft: {whose}, not appended: a shows them"] if whose else []
+        says += [f"no hints on how to check: {broken}"] if broken else []
+        if says:
+            self.say(" · ".join(says), bad=bool(broken))
             self.refresh_owed()
 
     def resized(self) -> None:
