@@ -21,6 +21,7 @@ from tests.tui.demo import (
     two_unknown,
     write,
 )
+from triage.cli import main
 from triage.session import open_session
 from triage.tui.timeline import key
 
@@ -194,6 +195,19 @@ def test_a_log_that_grew_is_said_and_read_again(tmp_path: Path) -> None:
 
     shown = drive(app, steps)
     assert "2 owed: 2 not started" in shown and "grew" not in shown
+
+
+def test_an_answer_that_a_repair_of_somebody_else_contradicts_is_said_when_it_is_read(tmp_path: Path) -> None:
+    app = app_on(write(tmp_path, crashed()))
+
+    async def steps(pilot: Any) -> None:
+        await pilot.press("a", "U", "escape", "down", "enter")
+        assert main(["apply", NAME, "--operator", "bob", "--ack=call_0a92=ran"]) == 0
+        await pilot.press("r")
+        await settle(pilot)
+
+    shown = " ".join(drive(app, steps, (120, 40)).split())
+    assert "You disagree on call_0a92: bob found “it ran” (line 32), you “could not tell”" in shown
 
 
 def test_following_reads_on_by_itself(tmp_path: Path) -> None:

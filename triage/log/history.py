@@ -151,9 +151,14 @@ def _in_words(text: str) -> Mapping[str, Any] | None:
 
 def operators_after(journal: Journal, size: int) -> tuple[str, ...]:
     """Who answered in the repairs that were appended after the first `size` bytes."""
-    first = bisect_left(journal.offsets, size) + 1
-    found = (past.operator for past in repairs_in(journal, first))
+    found = (past.operator for past in answered_after(journal, size))
     return tuple(dict.fromkeys(operator for operator in found if operator))
+
+
+def answered_after(journal: Journal, size: int) -> Iterator[Past]:
+    """The repairs behind the first `size` bytes that carry what an operator found."""
+    first = bisect_left(journal.offsets, size) + 1
+    return (past for past in repairs_in(journal, first) if past.finding)
 
 
 def _past(line: int, event: Event, metadata: Mapping[str, Any]) -> Past:

@@ -467,10 +467,13 @@ class TriageScreen(View[None]):
 
     def on_reloaded(self, event: watch.Reloaded) -> None:
         if isinstance(event.session, Session):
+            differs = event.session.differs(self.desk.session, self.desk.answers)
             lost = self.desk.renew(event.session)
             self.renewed()
             if lost:
-                self.say(f"{counted(lost, 'answer')} no longer hold: those entries changed")
+                self.say(
+                    f"{counted(lost, 'answer')} no longer hold: those entries changed. {differs}".strip()
+                )
         else:
             self.news = f"can't be read: {event.session}"
             self._header.refresh()
