@@ -77,12 +77,9 @@ class TriageScreen(View[None]):
 
     def _greet(self) -> None:
         """Say what was here before: answers that somebody gave, which count on; a playbook with a fault."""
-        whose = "" if self.desk.read_only or not self.desk.asked else self.desk.adopt_drafts()
-        broken = self.desk.broken_playbook()
-        says = [f"draft: {whose}, not appended: a shows them"] if whose else []
-        says += [f"no hints on how to check: {broken}"] if broken else []
-        if says:
-            self.say(" · ".join(says), bad=bool(broken))
+        draft, broken = self.desk.greeting()
+        if draft or broken:
+            self.say(" · ".join(part for part in (draft, broken) if part), bad=bool(broken))
             self.refresh_owed()
 
     def resized(self) -> None:
