@@ -33,7 +33,7 @@ from triage.tui.timeline import key
 from triage.tui.view import View
 from triage.words import counted
 
-ANSWERING = ("answer", "comment", "append")  # actions that need a log that can be appended to
+ANSWERING = ("answer", "comment")  # actions for which a log has to be one that can be appended to
 MAYBE_WRITTEN = ("write_failed", "not_synced", "read_back")  # refusals after the writing began
 
 
@@ -76,7 +76,7 @@ class AcceptScreen(View[bool]):
 
     @property
     def commands(self) -> Sequence[Command]:
-        """Where nothing can be appended, no key for an answer, a note or the append is offered."""
+        """Where nothing can be appended, no key for an answer or a note is offered."""
         if self.desk.plan.refusal is None:
             return super().commands
         return [one for one in super().commands if one.action.partition("(")[0] not in ANSWERING]
