@@ -36,7 +36,7 @@ def test_open_a_folder_pick_a_session_repair_it_come_back_and_quit(
     screen.wait_for("search")
     screen.type("crashed-disp")
     screen.press("enter")
-    screen.wait_for("1/1", log.name)
+    screen.wait_for(" 1/1 ─╮", log.name)
     assert re.match(r"✖ CRASHED +▲ 1/3 +tool_open", screen.marked)
     screen.press("esc")
     screen.wait_for("/26")
