@@ -12,7 +12,7 @@ from io import TextIOWrapper
 from typing import Any
 
 from triage import __version__
-from triage.commands import CLEAN, UNREADABLE, fail, login, note, parser, say_if_empty, show
+from triage.commands import CLEAN, UNREADABLE, USAGE, fail, login, note, parser, say_if_empty, show
 
 COMMANDS = {
     "plan": "what would be appended, and why; changes nothing",
@@ -77,7 +77,19 @@ def _run(arguments: list[str]) -> int:
     if arguments and arguments[0] in COMMANDS:
         code: int = import_module(f"triage.commands.{arguments[0]}").run(arguments[1:])
         return code
+    meant = _command_meant(arguments[0]) if arguments else ""
+    if meant:
+        return fail(f"there is no command or log {arguments[0]!r}: did you mean triage {meant}?", USAGE)
     return _open(arguments)
+
+
+def _command_meant(word: str) -> str:
+    """The command that `word` was to be, where it is a word like one and no path; else ""."""
+    if not word.isalpha() or os.path.lexists(word):
+        return ""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, COMMANDS, 1, 0.7)), "")
 
 
 def _open(arguments: list[str]) -> int:
@@ -90,7 +102,7 @@ def _open(arguments: list[str]) -> int:
     )
     options_of.add_argument("log", metavar="LOG", nargs="*", help="a session log, or a folder of them")
     options_of.add_argument("--agents", action="store_true", help="list the sessions in the agents' folders")
-    options_of.add_argument("--plain", action="store_true", help="print the report as text, open no screen")
+    options_of.add_argument("--plain", action="store_true", help="print text, open no screen")
     options_of.add_argument("--redact", action="store_true", help="take secrets out of reports and exports")
     options_of.add_argument("--read-only", action="store_true", help="open the screen without accept")
     options_of.add_argument("--operator", default="", metavar="NAME", help="who answers (default: you)")
@@ -105,7 +117,7 @@ def _open(arguments: list[str]) -> int:
             return CLEAN
     if not options.log:
         options_of.error("name a LOG or a folder, or use --agents")
-    many = options.agents or (not options.plain and any(map(_is_folder_of_logs, options.log)))
+    many = options.agents or any(_is_folder_of_logs(path, filled=options.plain) for path in options.log)
     if many and (options.plain or not _has_terminal()):
         return _list(options.log)
     if options.plain or not _has_terminal():
@@ -120,12 +132,14 @@ def _open(arguments: list[str]) -> int:
     return _picker(options.log, how) if many or len(options.log) > 1 else _screen(options.log[0], how)
 
 
-def _is_folder_of_logs(path: str) -> bool:
+def _is_folder_of_logs(path: str, *, filled: bool) -> bool:
+    """Whether a path is a folder to look through. `filled`: an empty one is only a log that is none."""
     if not os.path.isdir(path):
         return False
+    from triage.fleet.find import candidates
     from triage.log.formats import is_log_folder
 
-    return not is_log_folder(path)
+    return not is_log_folder(path) and not (filled and next(candidates(path), None) is None)
 
 
 def _list(paths: Sequence[str]) -> int:

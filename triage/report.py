@@ -27,6 +27,7 @@ from triage.words import (
     owed_row,
     plan_in_words,
     size_in_words,
+    time_in_words,
     what_next,
 )
 
@@ -48,7 +49,7 @@ def facts(session: Session) -> list[str]:
     ]
     last = session.last_time
     if last is not None:
-        pieces.append(f"last record {clean(str(last), limit=40)}")
+        pieces.append(f"last record {clean(time_in_words(last), limit=40)}")
     pieces += [
         f"{name} {clean(said[name], limit=80)}" for name in ("model", "cwd", "title") if said.get(name)
     ]
@@ -181,7 +182,7 @@ def markdown(session: Session, *, redacted: bool = False, name: str = "") -> str
         return markdown_text(safe(text), limit)
 
     out = [
-        f"# {escape(name, 80)}{': ' if name else ''}{escape(headline(plan))}",
+        f"# {escape(name)}{': ' if name else ''}{escape(headline(plan))}",
         "",
         f"- Log: {escape(session.path)} ({escape(', '.join(facts(session)))})",
         f"- Where it {'ended' if plan.status == 'clean' else 'died'}: {plan.boundary.name}"

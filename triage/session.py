@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,13 +13,13 @@ from triage.log import append as appending
 from triage.log.append import Applied, Refused
 from triage.log.formats import TakesFrames
 from triage.log.journal import Journal, extend_journal, read_journal
-from triage.log.source import Base, open_for_reading, read_base
+from triage.log.source import Base, Unreadable, open_for_reading, read_base
 from triage.log.writers import Holder, in_hand, written_lately
 from triage.playbook import Hint
 from triage.recovery.acknowledge import Answer
 from triage.recovery.plan import Owed, Plan, Refusal, make_plan
 
-__all__ = ["Applied", "Refused", "Session", "open_session"]
+__all__ = ["Applied", "Refused", "Session", "differs", "open_session"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,34 @@ class Session:
         return appending.text_to_append(self.journal, self.plan.repairs, None)
 
     def apply(self, answers: Mapping[str, Answer]) -> Applied:
-        """Append the repair. Raises as `triage.log.append.append` does."""
-        return appending.append(self.journal, self.plan, answers)
+        """Append the repair. Raises as `triage.log.append.append` does.
+
+        Where somebody else's repair came first and found otherwise, the refusal says what each one found.
+        """
+        try:
+            return appending.append(self.journal, self.plan, answers)
+        except Refused as error:
+            says = self._differs_now(answers) if error.refusal.code == "log_moved" else ""
+            if not says:
+                raise
+            raise Refused(error.refusal._replace(says=f"{error}. {says}")) from error
+
+    def _differs_now(self, answers: Mapping[str, Answer]) -> str:
+        with suppress(Unreadable):
+            return self.read_on().differs(self, answers) if answers else ""
+        return ""
+
+    def differs(self, before: Session, answers: Mapping[str, Answer]) -> str:
+        """Where repairs that came after `before` say of a call what its answer doesn't: both, else "".
+
+        Calls whose id is owed twice are left out: a repair doesn't say which of the two it answers.
+        """
+        findings = {
+            owed.tool_call_id: answers[owed.key].finding
+            for owed in before.plan.owed
+            if owed.key == owed.tool_call_id and owed.key in answers
+        }
+        return differs(self.journal, before.journal.base.size, findings)
 
     def read_on(self, progress: Callable[[int, int], None] | None = None) -> Session:
         """The log as it is now. Only its new bytes are read, where it merely grew.
@@ -137,6 +164,23 @@ def open_session(path: str, progress: Callable[[int, int], None] | None = None) 
     """
     journal = read_journal(path, progress)
     return Session(path, journal, _plan(path, journal))
+
+
+def differs(journal: Journal, size: int, findings: Mapping[str, str]) -> str:
+    """Where a repair behind `size` bytes found of a call not what `findings` (by id) say: both, else ""."""
+    from triage.log.history import answered_after  # a log is seldom repaired by two
+
+    try:
+        theirs = {past.tool_call_id or "": past for past in answered_after(journal, size)}
+    except Unreadable:
+        return ""
+    both = [
+        f"on {id}: {theirs[id].operator or 'somebody'} found “{words.FOUND.get(str(theirs[id].finding))}” "
+        f"(line {theirs[id].line:,}), you “{words.FOUND[finding]}”"
+        for id, finding in findings.items()
+        if id in theirs and theirs[id].finding != finding
+    ]
+    return f"You disagree {'; '.join(both)}" if both else ""
 
 
 def _plan(path: str, journal: Journal) -> Plan:

@@ -6,12 +6,14 @@ No two of them may be alike: "proven not dispatched" and "may have run" must nev
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from triage.playbook import Hint
 from triage.recovery.boundary import Boundary
 from triage.recovery.plan import Owed, Plan
+from triage.recovery.rules import NOT_STARTED
 from triage.recovery.verdict import FAILURE_SENTENCES, REASON_SENTENCES
 
 GLYPHS = {"UNKNOWN": "▲", "NOT STARTED": "●", "WAITING": "◆", "DENIED": "■"}
@@ -46,6 +48,14 @@ FOUND = {
 }
 
 
+def synthetic_in_words(metadata: Mapping[str, Any]) -> str:
+    """What a result that no tool gave stands for: what an operator found, else its risk."""
+    answer = metadata.get("acknowledged")
+    finding = answer.get("finding") if isinstance(answer, Mapping) else None
+    risk = "it did not start" if metadata.get("risk") == NOT_STARTED else "outcome unknown"
+    return FOUND.get(str(finding), risk)
+
+
 def what_next(boundary: Boundary) -> str:
     """What may happen next, in one sentence that a tired person can act on."""
     sentence = NEXT[boundary.name]
@@ -70,7 +80,7 @@ def at_the_end(plan: Plan, now: datetime) -> list[str]:
         said.append("At the end: " + ", ".join(figure for figure in figures if figure) + ".")
     deadline = parse_time(boundary.deadline)
     if deadline is not None and deadline < now:
-        said.append(f"The deadline {boundary.deadline} has passed: resuming ends at once.")
+        said.append(f"The deadline {time_in_words(boundary.deadline)} has passed: resuming ends at once.")
     if plan.verdict is not None:
         diagnostic = plan.verdict.get("diagnostic", {})
         reason, failure = diagnostic.get("recoveryReason"), str(plan.verdict.get("failureClass"))
@@ -189,6 +199,12 @@ def corrupt_in_the_way(lines: Sequence[int]) -> str:
         f"{what} {shown} can't be read and may have been anything: calls named before are taken as unknown, "
         "and one that nothing else names may be missing here."
     )
+
+
+def time_in_words(value: object) -> str:
+    """A record's time as it was written, uncleaned; a number as the UTC time that it stands for."""
+    time = None if isinstance(value, str) else parse_time(value)
+    return str(value) if time is None else time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_time(value: object) -> datetime | None:

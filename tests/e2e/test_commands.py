@@ -490,6 +490,17 @@ def test_version_help_and_wrong_usage(run: Run) -> None:
         assert "usage: triage" in done.stderr
 
 
+@pytest.mark.parametrize(("word", "meant"), [("aply", "apply"), ("hist", "history"), ("Scan", "scan")])
+def test_a_mistyped_command_is_no_log_but_a_command_that_was_meant(
+    word: str, meant: str, run: Run, tmp_path: Path
+) -> None:
+    says = one_line(run(word, "x", "--ack", "call_0a92=ran", cwd=tmp_path), 2)
+    assert f"did you mean triage {meant}?" in says
+    (tmp_path / word).write_bytes((SAMPLES / "clean.jsonl").read_bytes())
+    assert run(word, cwd=tmp_path).returncode == 0, "a log of that name"
+    assert "did you mean" not in one_line(run("plan.jsonl", cwd=tmp_path), 3)
+
+
 # ---- names of files
 
 NAMES = [

@@ -130,6 +130,8 @@ def test_another_operator_was_faster_and_nothing_is_appended_twice(
     repaired = log.read_bytes()
     screen.press("A")
     screen.wait_for("✓ CLEAN  nothing to repair", "nothing was appended", "bob repaired it")
+    said = " ".join(" ".join(screen.lines).split())
+    assert "You disagree on call_0a92: bob found “it did not run” (line 92), you “it ran”" in said
     screen.press("q")
     assert screen.wait_for_exit() == 0
     assert "appended" not in screen.said

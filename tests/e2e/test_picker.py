@@ -36,7 +36,7 @@ def test_open_a_folder_pick_a_session_repair_it_come_back_and_quit(
     screen.wait_for("search")
     screen.type("crashed-disp")
     screen.press("enter")
-    screen.wait_for("1/1", log.name)
+    screen.wait_for(" 1/1 ─╮", log.name)
     assert re.match(r"✖ CRASHED +▲ 1/3 +tool_open", screen.marked)
     screen.press("esc")
     screen.wait_for("/26")
@@ -110,11 +110,14 @@ def test_several_logs_open_as_a_list(samples: Path, start: Start) -> None:
     assert screen.wait_for_exit() == 0
 
 
-@pytest.mark.parametrize("how", [{"env": {"TERM": "dumb"}}, {}], ids=["dumb", "plain"])
+@pytest.mark.parametrize(
+    ("words", "how"),
+    [([], {"env": {"TERM": "dumb"}}), (["--agents", "--plain"], {}), (["--plain"], {})],
+    ids=["dumb", "agents", "plain"],
+)
 def test_a_dumb_terminal_and_plain_get_the_list_as_text(
-    how: dict[str, dict[str, str | None]], samples: Path, home: Path, start: Start
+    words: list[str], how: dict[str, dict[str, str | None]], samples: Path, home: Path, start: Start
 ) -> None:
-    words = [samples] if how else ["--agents", samples, "--plain"]
-    screen = start(*words, ready="", **how)
+    screen = start(*words, samples, ready="", **how)
     assert screen.wait_for_exit() == 1
     assert "CRASHED" in screen.text and "\x1b[?1049h" not in screen.raw.decode()

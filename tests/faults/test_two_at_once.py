@@ -84,6 +84,32 @@ def test_the_one_who_comes_second_is_told_both_states_and_by_whom(log: Path, owi
     assert log.read_bytes() == text
 
 
+@pytest.mark.parametrize("before", ["the gate", "the log is opened", "a plan is asked for"])
+def test_of_two_who_disagree_the_second_is_told_what_each_one_found(
+    before: str, log: Path, owing: Owing, plan: Path
+) -> None:
+    mine, theirs = "--ack=call_0a92=ran:seen=could-not-tell:x", "--ack=call_0a92=did-not-run"
+    if before == "the gate":
+        with traced("apply", log, "--json", "--operator", "ann", mine) as ann:
+            ann.until(ann.at("flock", log))
+            assert triage("apply", log, "--operator", "ben", theirs).code == 0
+            outcome = ann.finish()
+        assert outcome.code == 4
+        assert "You disagree" in json.loads(outcome.out)["says"]
+    else:
+        assert triage("apply", log, "--operator", "ben", theirs).code == 0
+        bound = ["--plan", plan] if before == "a plan is asked for" else []
+        outcome = triage("apply", log, "--operator", "ann", *bound, mine)
+        assert outcome.code == 0
+    assert "You disagree on call_0a92: ben found “it did not run” (line 92), you “it ran”" in outcome.err
+
+
+def test_two_who_found_the_same_do_not_disagree(log: Path, owing: Owing, plan: Path) -> None:
+    assert triage("apply", log, *acks(owing.plan)).code == 0
+    for bound in ([], ["--plan", plan]):
+        assert "disagree" not in triage("apply", log, *bound, *acks(owing.plan)).err
+
+
 def test_a_triage_that_waits_for_the_lock_is_no_agent(log: Path, owing: Owing) -> None:
     with traced("apply", log, *acks(owing.plan)) as waiting:
         waiting.until(waiting.at("flock", log))

@@ -47,9 +47,34 @@ def test_it_names_what_died_and_what_a_person_found(
     assert "| crashed-dispatched.jsonl | repaired |" in text
     headings = [line for line in text.splitlines() if line.startswith("## ")]
     assert [line.split(": ")[0] for line in headings] == [
-        "## crashed-dispatched.jsonl",
         "## double-started.jsonl",
+        "## crashed-dispatched.jsonl",
     ]
+
+
+def test_the_worst_session_stands_first_and_files_of_one_name_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, sample in {
+        "a/x/log.jsonl": "doubtful",
+        "b/x/log.jsonl": "waiting",
+        "c/y/log.jsonl": "hostile",
+        "d/other.jsonl": "boundary-prepared",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        shutil.copy(SAMPLES / f"{sample}.jsonl", tmp_path / name)
+    main(["scan", str(tmp_path)])
+    scanned = [line.split()[-1] for line in capsys.readouterr().out.splitlines()]
+    main(["report", str(tmp_path)])
+    text = capsys.readouterr().out
+    names = ["y/log.jsonl", "b/x/log.jsonl", "other.jsonl", "a/x/log.jsonl"]
+    assert [line.split(" | ")[0] for line in text.splitlines() if ".jsonl | " in line] == [
+        f"| {name}" for name in names
+    ]
+    assert [
+        line.split(": ")[0] for line in text.splitlines() if line.startswith("## ") and ".jsonl" in line
+    ] == [f"## {name}" for name in names]
+    assert all(path.endswith(name) for path, name in zip(scanned, names, strict=True))
 
 
 @pytest.mark.parametrize("text", ["a", "`", "``a`", " a ", "a`", "[x](y) <b> *c* https://d \\", "`````"])

@@ -199,6 +199,20 @@ def test_a_log_that_cannot_be_appended_to_says_why_and_what_to_do(tmp_path: Path
     assert (tmp_path / NAME).read_bytes() == before
 
 
+def test_a_log_that_cannot_be_appended_to_offers_no_key_that_does_nothing(tmp_path: Path) -> None:
+    events = [json.loads(line) for line in log(*crashed()).splitlines()]
+    (tmp_path / NAME).write_text(json.dumps({"version": 2, "events": events}))
+    for keys, size in ((["a"], (80, 24)), (["a", "question_mark"], (100, 60))):
+        shown = drive(app_on(NAME), keys, size)
+        assert "Preview" in shown or "The exact bytes" in shown
+        for word in ("R Ran", "D Did not", "U Could not", "c Comment", "It ran", "Write a note"):
+            assert word not in shown, (keys, word)
+    for key in "RDUc":
+        shown = drive(app_on(NAME), ["a", key])
+        assert "needed: this log can't be appended to" in shown, key
+    assert "append is locked: sess_7f3.jsonl is one JSON document" in drive(app_on(NAME), ["a", "A"])
+
+
 def test_read_only_has_no_accept(tmp_path: Path) -> None:
     app = app_on(write(tmp_path, crashed()), read_only=True)
     shown = drive(app, ["a", "R", "A", "~"])
@@ -268,8 +282,14 @@ def test_the_playbook_says_how_to_check(tmp_path: Path) -> None:
 
 def test_a_broken_playbook_is_said_and_locks_nothing(tmp_path: Path) -> None:
     (tmp_path / "triage.toml").write_text("[[tool]]\nnonsense = 1\n")
-    shown = drive(app_on(write(tmp_path, crashed())), ["a", "R", "A", "~"])
+    path = write(tmp_path, crashed())
+    drive(app_on(path, operator="bea"), ["a", "R"])
+    opened = drive(app_on(path), [], (400, 24)).splitlines()[-1]
+    assert opened.startswith(" draft: bea gave 1 answer")
+    assert "no hints on how to check: " in opened and "triage.toml, tool 1: it needs a name" in opened
+    shown = drive(app_on(path), ["a", "R", "A", "~"])
     assert "appended 4 records" in shown
+    assert "no hints" not in drive(app_on(path), []), "nothing is owed"
 
 
 def test_when_every_answer_is_given_n_goes_through_them_once_more(tmp_path: Path) -> None:

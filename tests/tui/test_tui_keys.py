@@ -69,6 +69,45 @@ def test_no_command_answers_all_at_once() -> None:
     assert {command.keys for command in answers} == {"R", "D", "U"}
 
 
+@pytest.mark.parametrize("key", ["a", "z", "R", "F", "slash", "f", "2", "A"])
+def test_a_key_of_another_screen_says_so_in_the_evidence(key: str, tmp_path: Path) -> None:
+    app = app_on(write(tmp_path, crashed()))
+    shown = drive(app, ["enter", key])
+    name = {"slash": "/"}.get(key, key)
+    screen = "accept" if key in "RA" else "triage"
+    assert f" {name} is a key of the {screen} screen: it does nothing here" in shown
+    assert "R Ran" not in shown and app.desk.answers == {}
+
+
+def test_a_key_that_means_nothing_anywhere_or_moves_says_nothing(tmp_path: Path) -> None:
+    for key in ("Q", "j", "ctrl+u", "escape", "f9"):
+        shown = drive(app_on(write(tmp_path, crashed())), ["enter", key])
+        assert "does nothing here" not in shown
+
+
+def test_an_answer_key_says_on_the_triage_screen_where_it_belongs(tmp_path: Path) -> None:
+    app = app_on(write(tmp_path, crashed()))
+    assert " R is a key of the accept screen" in drive(app, ["R"]) and app.desk.answers == {}
+
+
+def test_text_that_is_wrapped_says_why_it_does_not_move(tmp_path: Path) -> None:
+    shown = drive(app_on(write(tmp_path, crashed())), ["enter", "l"])
+    assert "long lines are wrapped: w cuts them" in shown
+    assert "long lines are wrapped" not in drive(app_on(write(tmp_path, crashed())), ["enter", "w", "l"])
+
+
+def test_the_end_of_the_log_has_no_raw_record_and_says_so(tmp_path: Path) -> None:
+    shown = drive(app_on(write(tmp_path, crashed())), ["G", "enter", "enter"])
+    assert "the end of the log is no record" in shown
+
+
+def test_the_evidence_can_be_exported_and_its_summary_copied(tmp_path: Path) -> None:
+    app = app_on(write(tmp_path, crashed()))
+    assert "Markdown" in drive(app, ["enter", "x"])
+    app = app_on(write(tmp_path, crashed()))
+    assert "copied" in drive(app, ["enter", "Y"])
+
+
 @pytest.mark.parametrize(
     ("editor", "words"),
     [

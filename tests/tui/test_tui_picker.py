@@ -71,10 +71,32 @@ def test_the_worst_session_stands_first(tmp_path: Path) -> None:
         assert listed(app) == names
         shown = screen_text(app).splitlines()
         assert shown[0].startswith(" 5 sessions · 4 to repair · 1 unknown outcome · 1 skipped")
-        assert shown[3].startswith("│▶✖ CRASHED    ▲ 1/3        tool_open          2 h     look at the parts")
+        assert shown[3].startswith("│▶✖ CRASHED    ▲ 1/3        tool_open          2 h     look")
         assert shown[4].startswith("│ ✖ CRASHED    ◆ 0/1        awaiting_approval")
 
     drive(app, steps)
+
+
+@pytest.mark.parametrize(
+    ("width", "path", "shown"),
+    [
+        (80, "logs/a.jsonl", "clean up the …  a.jsonl"),
+        (80, "logs/deep/refund.jsonl", "clean…  …p/refund.jsonl"),
+        (120, "logs/deep/refund.jsonl", "clean up the whole rep…  deep/refund.jsonl"),
+        (80, "logs/4f2c9a7e-1d33-4b18-9a5e-77c0de1f0a11.jsonl", "clean up t…  …a11.jsonl"),
+        (80, "logs/漢字漢字漢字漢字漢字漢.jsonl", "clean up …  …字漢.jsonl"),
+        (44, "logs/a.jsonl", "clean up the …"),
+    ],
+)
+def test_a_long_title_leaves_room_for_the_file_name(width: int, path: str, shown: str) -> None:
+    app = picker_on(scan=Held())
+
+    async def steps(pilot: Any) -> None:
+        await come(pilot, crash(path, title="clean up the whole repository, then ship the release"))
+        line = app.screen.rows.render_line(1).text
+        assert line.removesuffix("│").rstrip().endswith(shown), line
+
+    drive(app, steps, (width, 24))
 
 
 def test_the_cursor_stays_on_the_first_row_until_it_is_moved_and_then_with_its_session() -> None:
@@ -296,6 +318,11 @@ def test_a_scan_can_be_stopped_and_what_was_read_stays() -> None:
         assert listed(app) == ["a", "b"]
 
     drive(app, steps)
+
+
+def test_stopping_a_scan_that_is_over_says_so(tmp_path: Path) -> None:
+    shown = drive(picker_on(folder_of_sessions(tmp_path)), ["~", "S"])
+    assert "no scan is running: r scans again" in shown
 
 
 def test_scanning_again_shows_what_came_and_drops_what_went(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from tests.tui.demo import (
     two_unknown,
     write,
 )
+from triage.cli import main
 from triage.session import open_session
 from triage.tui.timeline import key
 
@@ -196,6 +197,19 @@ def test_a_log_that_grew_is_said_and_read_again(tmp_path: Path) -> None:
     assert "2 owed: 2 not started" in shown and "grew" not in shown
 
 
+def test_an_answer_that_a_repair_of_somebody_else_contradicts_is_said_when_it_is_read(tmp_path: Path) -> None:
+    app = app_on(write(tmp_path, crashed()))
+
+    async def steps(pilot: Any) -> None:
+        await pilot.press("a", "U", "escape", "down", "enter")
+        assert main(["apply", NAME, "--operator", "bob", "--ack=call_0a92=ran"]) == 0
+        await pilot.press("r")
+        await settle(pilot)
+
+    shown = " ".join(drive(app, steps, (120, 40)).split())
+    assert "You disagree on call_0a92: bob found “it ran” (line 32), you “could not tell”" in shown
+
+
 def test_following_reads_on_by_itself(tmp_path: Path) -> None:
     app = app_on(write(tmp_path, clean_log()))
 
@@ -367,6 +381,23 @@ def test_sizes_that_follow_each_other_fast_come_to_rest(tmp_path: Path) -> None:
             type(app.screen).on_resize = original
 
     drive(app, steps)
+
+
+@pytest.mark.parametrize(
+    ("size", "rows"), [((80, 24), 9), ((120, 24), 7), ((120, 40), 16), ((80, 40), 13), ((200, 50), 13)]
+)
+def test_what_may_happen_next_is_in_view_where_the_screen_has_the_room(
+    size: tuple[int, int], rows: int, tmp_path: Path
+) -> None:
+    app = app_on(write(tmp_path, crashed()))
+    heights = []
+
+    async def steps(pilot: Any) -> None:
+        heights.append(app.screen.query_one("#owed").size.height)
+
+    shown = drive(app, steps, size)
+    assert ("a person checks" in shown.partition("[2] owed 3")[2].partition("evidence")[0]) == (size[1] >= 40)
+    assert heights == [rows]
 
 
 def test_rows_out_of_view_are_counted_and_can_be_reached_by_keys(tmp_path: Path) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.helpers import GARBAGE, dispatch, names, result, speaks, step_end, step_start, turn_end, turn_start
-from tests.tui.demo import clean_log, crashed, says, write
+from tests.tui.demo import app_on, clean_log, crashed, drive, says, two_unknown, write
+from triage.cli import main
 from triage.log.codes import TYPES
 from triage.session import open_session
 from triage.tui.calls import Calls
 from triage.tui.timeline import Timeline, call_of, following, key, line_of
+from triage.tui.timeline_rows import TimelineRows
 
 
 def timeline(path: str) -> Timeline:
@@ -127,3 +130,36 @@ def test_an_id_of_an_earlier_turn_is_not_the_one_that_is_owed(tmp_path: Path) ->
     calls = Calls(open_session(path))
     assert calls.owed_at(2, "call_0") is None
     assert calls.owed_at(8, "call_0") is not None
+
+
+@pytest.mark.parametrize(
+    "fixture", ["claude/killed-one", "codex/killed", "copilot/started", "dsh/killed", "pi/killed", ""]
+)
+def test_a_call_and_its_result_that_no_tool_gave_are_no_success_in_any_format(
+    fixture: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path, two_unknown())
+    if fixture:
+        shutil.copy(Path(__file__).parents[1] / "fixtures" / f"{fixture}.jsonl", path)
+    plan = open_session(path).plan
+    given = {"W1": "deny"}
+    acks = [f"--ack={o.key}={given.get(str(o.rule), 'ran')}" for o in plan.owed if o.needs_acknowledgement]
+    assert main(["apply", path, *acks]) == 0
+    rows = TimelineRows(Timeline(Calls(open_session(path))))
+    for owed in plan.owed:
+        number = [call.id for call in rows.calls.named(owed.line)].index(owed.tool_call_id) + 1
+        answered = rows.calls.after(owed.line, "tool_result", owed.tool_call_id)
+        assert answered
+        for row in (key(owed.line, number), key(answered)):
+            said = "".join(text for text, _ in rows._make(row, False).spans)
+            assert " + " in said and "✓" not in said and "synthetic: " in said, said
+
+
+def test_an_earlier_call_whose_result_no_tool_gave_is_shown_as_such(tmp_path: Path) -> None:
+    closed = result("c1", "…", metadata={"synthetic": True, "risk": "tool_outcome_unknown", "rule": 1})
+    shown = drive(
+        app_on(write(tmp_path, [turn_start(1), names("c1"), closed, names("c2"), dispatch("c2")])),
+        ["enter"],
+        (100, 40),
+    )
+    assert "+ synthetic: outcome unknown" in shown and "✓ …" not in shown

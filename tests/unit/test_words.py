@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from triage import words
+from triage.cli import main
 from triage.fleet.find import candidates
 from triage.log.source import Unreadable
 from triage.recovery.boundary import Boundary
@@ -104,3 +106,32 @@ def test_times_are_read_as_iso_and_as_numbers_since_1970_and_odd_ones_are_none()
     assert words.parse_time("2026-05-20T08:15:03Z") == datetime(2026, 5, 20, 8, 15, 3, tzinfo=UTC)
     assert words.parse_time(1_779_264_903_000) == words.parse_time(1_779_264_903)
     assert [words.parse_time(odd) for odd in (None, True, "soon", [], 10**30)] == [None] * 5
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        (1_779_264_903_040, "2026-05-20T08:15:03.040Z"),
+        ("2026-05-20T10:15:03+02:00", "2026-05-20T10:15:03+02:00"),
+        ("soon", "soon"),
+        (10**30, "1" + "0" * 30),
+    ],
+)
+def test_a_time_stands_as_it_was_written_and_a_number_as_the_time_that_it_is(
+    written: object, says: str
+) -> None:
+    assert words.time_in_words(written) == says
+
+
+def test_every_text_says_the_times_of_a_log_that_counts_milliseconds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "session.jsonl"
+    log.write_bytes((ROOT / "tests" / "fixtures" / "dsh" / "killed.jsonl").read_bytes())
+    session = open_session(str(log))
+    acks = [f"--ack={owed.key}=ran" for owed in session.plan.owed if owed.needs_acknowledgement]
+    for command in (["--plain"], ["report"], ["apply", *acks], ["history"], ["report"]):
+        main([*command, str(log)])
+        said = capsys.readouterr().out
+        assert not re.search(r"\b1[0-9]{12}\b", said), command
+        assert command[0] == "apply" or re.search(r"\d-\d\dT[\d:.]{12}Z", said), command

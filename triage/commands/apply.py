@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -13,9 +14,9 @@ from triage.commands import CLEAN, REFUSED, UNREADABLE, USAGE, fail, login, note
 from triage.fleet.find import candidates
 from triage.log.append import Applied, Refused, moved, utc_now
 from triage.log.source import Base, Unreadable
-from triage.recovery.acknowledge import Answer, BadAnswer, Unanswered, parse_answer
+from triage.recovery.acknowledge import DENY, FINDINGS, Answer, BadAnswer, Unanswered, parse_answer
 from triage.recovery.plan import Plan, Refusal
-from triage.session import Session, open_session
+from triage.session import Session, differs, open_session
 from triage.text import clean
 from triage.words import acks_in_words, applied_in_words, counted
 
@@ -66,9 +67,9 @@ def apply(path: str, acks: Sequence[str], *, operator: str, plan_file: str | Non
         return fail(f"{path} can't be read: {error.strerror}", UNREADABLE)
     try:
         if planned is not None and planned[0] != session.journal.base:
-            return _other_base(session, *planned, json=json)
+            return _other_base(session, *planned, acks=acks, json=json)
         if not session.plan.repairs:
-            return _nothing(session, json)
+            return _nothing(session, json, differs(session.journal, 0, _findings(acks)))
         answers = _answers(acks, session.plan, operator)
         warns = session.activity().warns
         applied = session.apply(answers)
@@ -117,11 +118,23 @@ def _reason(error: Exception) -> str:
     return error.strerror or "" if isinstance(error, OSError) else str(error)
 
 
-def _other_base(session: Session, base: Base, repairs: Sequence[Any], *, json: bool) -> int:
+def _other_base(
+    session: Session, base: Base, repairs: Sequence[Any], *, acks: Sequence[str], json: bool
+) -> int:
     """A plan made from another state: done already where all of it landed, else refused."""
+    otherwise = differs(session.journal, base.size, _findings(acks))
     if not session.plan.repairs and session.holds(base, repairs):
-        return _nothing(session, json)
-    return _refuse(session.path, moved(session.path, base), json)
+        return _nothing(session, json, otherwise)
+    refusal = moved(session.path, base)
+    if otherwise:
+        refusal = refusal._replace(says=f"{refusal.says}. {otherwise}")
+    return _refuse(session.path, refusal, json)
+
+
+def _findings(acks: Sequence[str]) -> dict[str, str]:
+    """What answers say of which key, where there is no plan any more that knows the keys."""
+    found = (re.match(rf"(.*?)=({'|'.join((*FINDINGS, DENY))})(?::|$)", ack, re.DOTALL) for ack in acks)
+    return {match[1]: match[2] for match in found if match is not None}
 
 
 def _answers(acks: Sequence[str], plan: Plan, operator: str) -> dict[str, Answer]:
@@ -135,7 +148,8 @@ def _answers(acks: Sequence[str], plan: Plan, operator: str) -> dict[str, Answer
     return answers
 
 
-def _nothing(session: Session, json: bool) -> int:
+def _nothing(session: Session, json: bool, otherwise: str) -> int:
+    """Somebody repaired it before; `otherwise` says where they found what these answers don't say."""
     size = session.journal.size
     if json:
         show_json(
@@ -143,6 +157,8 @@ def _nothing(session: Session, json: bool) -> int:
         )
     else:
         show(f"{clean(session.path)}: nothing to repair, nothing written")
+    if otherwise:
+        note(f"{session.path}: {otherwise}")
     return CLEAN
 
 

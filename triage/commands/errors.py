@@ -17,7 +17,7 @@ from triage.failures import read_failures
 from triage.fleet.find import candidates
 from triage.log.source import Unreadable
 from triage.text import clean
-from triage.words import counted
+from triage.words import counted, time_in_words
 
 SCHEMA = "triage.error/1"
 WIDTH = 80  # columns where the output is no terminal
@@ -207,4 +207,4 @@ def _in_words(row: Row) -> list[str]:
 
 
 def _where(seen: Sighting) -> str:
-    return f"{seen.path}:{seen.line}" + ("" if seen.time is None else f"  {seen.time}")
+    return f"{seen.path}:{seen.line}" + ("" if seen.time is None else f"  {time_in_words(seen.time)}")

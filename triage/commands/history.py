@@ -10,6 +10,7 @@ from triage.log.history import Past, repairs_in
 from triage.log.source import Unreadable
 from triage.session import open_session
 from triage.text import clean
+from triage.words import time_in_words
 
 SCHEMA = "triage.history/1"
 
@@ -37,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _in_words(past: Past) -> str:
-    words = [f"line {past.line:,}", str(past.time or "no time"), past.type, past.tool_call_id or ""]
+    words = [f"line {past.line:,}", time_in_words(past.time or "no time"), past.type, past.tool_call_id or ""]
     if past.risk:
         words.append(f"{past.risk} (rule {past.rule})")
     if past.finding:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from triage.commands import CLEAN, UNREADABLE, code_of, fail, note, parser, show
 from triage.export import write_new
 from triage.fleet.find import candidates
+from triage.fleet.row import row_of, worst_first
 from triage.log.history import repairs_in
 from triage.log.source import Unreadable
 from triage.redact import redact_text
 from triage.report import markdown, markdown_text
 from triage.session import Session, open_session
-from triage.words import counted, owed_in_words
+from triage.words import counted, owed_in_words, time_in_words
+
+NAME = 160  # characters of a session's name in the table
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -76,24 +80,26 @@ def _read(paths: Sequence[str]) -> tuple[list[Session], int]:
 
 
 def compose(sessions: Sequence[Session], *, redacted: bool, now: datetime | None = None) -> str:
-    """The report as Markdown: a table of the sessions that need or had a repair, then each in full."""
+    """The report as Markdown: the sessions that need or had a repair, the worst first, then each in full."""
 
     def escape(text: str, limit: int | None = None) -> str:
         return markdown_text(redact_text(text) if redacted else text, limit)
 
     shown = [s for s in sessions if s.plan.status != "clean" or next(repairs_in(s.journal), None)]
+    shown.sort(key=lambda session: worst_first(row_of(session, {})))
+    names = _names([session.path for session in shown])
     written = (now or datetime.now(UTC)).isoformat(timespec="seconds")
     looked = f"{counted(len(sessions), 'session')} looked at; {len(shown):,} of them listed here"
     out = ["# Incident report", "", f"Written {written}. {looked}: to repair, doubtful, or repaired."]
     if shown:
         out += ["", "| session | status | owed | died in |", "|---|---|---|---|"]
         out += [
-            f"| {escape(_name(s), 80)} | "
+            f"| {escape(names[s.path], NAME)} | "
             + ("repaired |  |  |" if s.plan.status == "clean" else f"{s.plan.status} | {_owed(s)} |")
             for s in shown
         ]
     for session in shown:
-        summary = markdown(session, redacted=redacted, name=_name(session))
+        summary = markdown(session, redacted=redacted, name=names[session.path])
         out += ["", summary.replace("\n#", "\n##").replace("# ", "## ", 1).rstrip()]
         appended = list(_appended(session))
         if appended:
@@ -105,8 +111,17 @@ def _owed(session: Session) -> str:
     return f"{markdown_text(owed_in_words(session.plan))} | {session.plan.boundary.name}"
 
 
-def _name(session: Session) -> str:
-    return os.path.basename(session.path) or session.path
+def _names(paths: Iterable[str]) -> dict[str, str]:
+    """Each path with as much of its end as tells it from the others."""
+    names: dict[str, str] = {}
+    left, depth = dict.fromkeys(paths), 0
+    while left:
+        depth += 1
+        ends = {path: "/".join(path.rstrip("/").split("/")[-depth:]) for path in left}
+        alike = Counter(ends.values())
+        names |= {path: end for path, end in ends.items() if alike[end] == 1 or end == path.rstrip("/")}
+        left = dict.fromkeys(path for path in left if path not in names)
+    return names
 
 
 def _appended(session: Session) -> Iterator[str]:
@@ -115,7 +130,8 @@ def _appended(session: Session) -> Iterator[str]:
         risk = f", {past.risk} (rule {past.rule})" if past.risk else ""
         found = f"; {past.operator or 'somebody'} found: {past.finding}" if past.finding else ""
         said = f" ({past.note})" if past.note else ""
-        yield f"Line {past.line:,}, {past.time or 'no time'}: {past.type}{call}{risk}{found}{said}"
+        time = time_in_words(past.time or "no time")
+        yield f"Line {past.line:,}, {time}: {past.type}{call}{risk}{found}{said}"
 
 
 def as_html(text: str) -> str:

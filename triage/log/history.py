@@ -11,6 +11,7 @@ from typing import Any
 from triage.log.codes import CODES
 from triage.log.events import APPROVAL_DECIDED, INPUT_RESOLVED, TOOL_RESULT, TURN_END, Event, call_id
 from triage.log.formats import native
+from triage.log.formats.dsh_result import NOT_STARTED_TEXT
 from triage.log.journal import Journal
 from triage.recovery.acknowledge import DENY, FINDINGS, Answer, found_in_words
 from triage.recovery.rules import NOT_STARTED, OUTCOME_UNKNOWN
@@ -105,10 +106,20 @@ def _repair(event: Event, ends: Sequence[str]) -> Mapping[str, Any] | None:
         kind = data.get("reason")
         kind = kind.get("kind") if isinstance(kind, Mapping) else kind
         return {} if kind in ends else None
+    return _marked(data) or (_in_words(_text(data.get("content"))) if event.type == TOOL_RESULT else None)
+
+
+def _marked(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
     metadata = data.get("metadata")
-    if isinstance(metadata, Mapping) and metadata.get("synthetic") is True:
-        return metadata
-    return _in_words(_text(data.get("content"))) if event.type == TOOL_RESULT else None
+    return metadata if isinstance(metadata, Mapping) and metadata.get("synthetic") is True else None
+
+
+def synthetic(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What is known of a result that no tool gave, as its metadata would say it; None for a tool's own."""
+    text = _text(data.get("content"))
+    if text == NOT_STARTED_TEXT:  # a repair's or the harness's own: they are alike, so history names neither
+        return {"risk": NOT_STARTED}
+    return _marked(data) or _in_words(text)
 
 
 def _text(content: Any, depth: int = 4) -> str:
@@ -140,9 +151,14 @@ def _in_words(text: str) -> Mapping[str, Any] | None:
 
 def operators_after(journal: Journal, size: int) -> tuple[str, ...]:
     """Who answered in the repairs that were appended after the first `size` bytes."""
-    first = bisect_left(journal.offsets, size) + 1
-    found = (past.operator for past in repairs_in(journal, first))
+    found = (past.operator for past in answered_after(journal, size))
     return tuple(dict.fromkeys(operator for operator in found if operator))
+
+
+def answered_after(journal: Journal, size: int) -> Iterator[Past]:
+    """The repairs behind the first `size` bytes that carry what an operator found."""
+    first = bisect_left(journal.offsets, size) + 1
+    return (past for past in repairs_in(journal, first) if past.finding)
 
 
 def _past(line: int, event: Event, metadata: Mapping[str, Any]) -> Past:

@@ -5,6 +5,7 @@ The gate itself is in the core; this screen shows it and asks it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -32,6 +33,7 @@ from triage.tui.timeline import key
 from triage.tui.view import View
 from triage.words import counted
 
+ANSWERING = ("answer", "comment")  # actions for which a log has to be one that can be appended to
 MAYBE_WRITTEN = ("write_failed", "not_synced", "read_back")  # refusals after the writing began
 
 
@@ -70,7 +72,14 @@ class AcceptScreen(View[bool]):
 
     def compose(self) -> ComposeResult:
         yield self._rows
-        yield KeyBar(ANSWERS, self._locked, most=2, words=self._words)
+        yield KeyBar(self.commands, self._locked, most=2, words=self._words)
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        """Where nothing can be appended, no key for an answer or a note is offered."""
+        if self.desk.plan.refusal is None:
+            return super().commands
+        return [one for one in super().commands if one.action.partition("(")[0] not in ANSWERING]
 
     def on_mount(self) -> None:
         self.set_focus(self._rows)
@@ -225,6 +234,9 @@ class AcceptScreen(View[bool]):
 
     async def action_comment(self) -> None:
         owed = self._owed
+        if self.desk.plan.refusal is not None:
+            self.say("no note needed: this log can't be appended to")
+            return
         if owed is None or not owed.needs_acknowledgement:
             self.say("notes belong to an answer: none is needed here")
             return

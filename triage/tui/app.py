@@ -15,6 +15,7 @@ from triage.session import Session, open_session
 from triage.tui.choice import Choice, ChoiceScreen
 from triage.tui.desk import Clock, Desk, Look, leaving_in_words, utc_clock
 from triage.tui.keybar import run_action
+from triage.tui.keys import of_another_screen
 from triage.tui.rows import Rows
 from triage.tui.theme import DARK, LIGHT, PLAIN, THEMES, theme_of_terminal, wants_no_colour
 from triage.tui.triage_screen import TriageScreen
@@ -46,6 +47,7 @@ class TriageApp(App[str]):
     Screen.-short #picked, Screen.-tiny #picked { display: none; }
     Screen.-wide #timeline { dock: left; width: 60%; height: 100%; margin: 2 0 1 0; }
     Screen.-narrow #owed { max-height: 9; }
+    Screen.-high #owed { max-height: 45%; }
     Screen.-narrow #evidence { display: none; }
     Screen.-short #owed, Screen.-short #evidence { display: none; }
     Screen.-short #timeline { dock: none; width: 1fr; margin: 0; }
@@ -145,6 +147,10 @@ class TriageApp(App[str]):
         active = self.screen.active_bindings.get(event.key)
         if active is not None and active.enabled:
             await self.run_action(active.binding.action, active.node)
+        elif active is None and isinstance(self.screen, View):
+            says = of_another_screen(event.key)
+            if says:
+                self.screen.say(says)
 
     def _listens(self) -> bool:
         """Whether keys are commands now, and no letters for a text box."""

@@ -130,6 +130,10 @@ class Calls:
         """The next line of a type that carries a call's id, not far after a line."""
         return next((found for found, _ in self._near(line, type, id, 1)), None)
 
+    def result(self, call: Named) -> Mapping[str, Any] | None:
+        """The data of the result that answers a call, where it lies not far behind it."""
+        return next((event.data for _, event in self._near(call.line, TOOL_RESULT, call.id, 1)), None)
+
     def before(self, line: int, type: str, id: str) -> int | None:
         """The last line of a type that carries a call's id, not far before a line."""
         return next((found for found, _ in self._near(line, type, id, -1)), None)

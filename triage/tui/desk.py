@@ -79,6 +79,17 @@ class Desk:
                 self._hints[owed.key] = [] if hint is None else hint_in_words(hint)
         return self._hints[owed.key]
 
+    def greeting(self) -> tuple[str, str]:
+        """What to say first, uncleaned: whose draft was taken over, and what is wrong with the playbook."""
+        whose = "" if self.read_only or not self.asked else self.adopt_drafts()
+        draft = f"draft: {whose}, not appended: a shows them" if whose else ""
+        try:
+            for owed in self.plan.owed[:1]:  # where nothing is owed no hint is missed
+                self.session.hint(owed)
+        except BadPlaybook as error:
+            return draft, f"no hints on how to check: {error}"
+        return draft, ""
+
     # ---- drafts: answers that outlive the screen, for the next person
 
     def adopt_drafts(self) -> str:

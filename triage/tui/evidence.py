@@ -21,7 +21,7 @@ from triage.tui.calls import LARGE_LINE, Calls, Named
 from triage.tui.fields import fields, pieces, read_json
 from triage.tui.paper import Line, Paper
 from triage.tui.row import Span
-from triage.tui.short import arguments_in_short, content_in_short
+from triage.tui.short import arguments_in_short, content_in_short, synthetic_in_short
 from triage.tui.theme import LABEL_STYLES
 from triage.tui.timeline import call_of, line_of
 from triage.tui.times import ago, moment, span
@@ -176,8 +176,9 @@ class Evidence:
             if one.result is None:
                 yield _line(("           no result found nearby", "dim"), hang=11)
                 continue
+            closed = synthetic_in_short(one.data)
             error = one.data.get("is_error") is True
-            glyph = ("✖ error  ", "bad") if error else ("✓ ", "ok")
+            glyph = (f"+ {closed}", "waiting") if closed else ("✖ error  ", "bad") if error else ("✓ ", "ok")
             says = content_in_short(one.data.get("content"))
             yield _line((f"{one.result:>9,}  ", "dim"), glyph, (says, "text"), hang=11)
 

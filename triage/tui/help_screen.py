@@ -24,7 +24,7 @@ GROUPS = {
 }
 SIGNS: tuple[tuple[Span, str], ...] = (
     (("✓", "ok"), "closed, answered"),
-    (("+", "waiting"), "appended by triage: what an operator found"),
+    (("+", "waiting"), "closed by no tool: what an operator found, or its risk"),
     (("✖", "bad"), "cut short, can't be read, or an error"),
     (("○", "started"), "owes a result, and no crash is to blame: left as it is"),
     (("!", "unknown"), "something is odd here: the evidence says what"),

@@ -21,7 +21,7 @@ from triage.tui.row import Row, Span, width_of, wrap
 
 PALETTE: tuple[Span, ...] = (("^p", "key"), (" palette ", "dim"))
 MESSAGE_SECONDS = 8.0
-MESSAGE_ROWS = 3
+MESSAGE_ROWS = 5
 DISPENSABLE = ("editor", "copy", "search", "wrap", "app.help")  # left out first, in this order
 
 

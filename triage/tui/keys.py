@@ -110,7 +110,7 @@ EVIDENCE: tuple[Command, ...] = (
     Command("next(1)", "n", "n", "Next problem", "The next problem of the log", "problems"),
     Command("next(-1)", "N", "N", "", "The previous problem", "problems"),
     Command("wrap", "w", "w", "Wrap", "Wrap long lines, or cut them (then ←/→ move the text)", "panes"),
-    COPY, EDITOR, FOLD, UNFOLD, HELP, BACK, PALETTE, THEME,
+    *OUT, FOLD, UNFOLD, HELP, BACK, PALETTE, THEME,
 )  # fmt: skip
 
 PICKER: tuple[Command, ...] = (
@@ -156,6 +156,17 @@ DONE: tuple[Command, ...] = (
     Command("back", "escape,enter", "enter", "See the log", "Back to the log as it is now", "other"),
     HELP, QUIT, PALETTE, THEME,
 )  # fmt: skip
+
+
+def of_another_screen(key: str) -> str:
+    """What to say of a key (Textual's name) that does nothing here but something elsewhere, or ""."""
+    for screen, commands in (("triage", TRIAGE), ("accept", ANSWERS), ("sessions", PICKER)):
+        for command in commands:
+            names = command.keys.split(",")
+            if key in names:
+                shown = dict(zip(names, command.shown.split(), strict=False)).get(key, command.shown)
+                return f"{shown} is a key of the {screen} screen: it does nothing here"
+    return ""
 
 
 def bindings(commands: Sequence[Command]) -> list[Binding]:

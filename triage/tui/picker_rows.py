@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 from triage.fleet.listing import Listing
 from triage.fleet.row import Row as Entry
+from triage.text import cells_of
 from triage.tui.desk import Clock
-from triage.tui.row import Row, Span, mark, text, width_of
+from triage.tui.row import Row, Span, cut, mark, shift, text, width_of
 from triage.tui.times import ago
 from triage.words import SESSION_GLYPHS, size_in_words
 
 COLUMNS = {"verdict": 13, "unknown/owed": 13, "died in": 19, "age": 8, "agent": 11, "size": 10}  # cells
 ALWAYS = 2  # columns that are never left out
 LEAST = 20  # cells that the others leave for the title and the path
+TITLE = 6  # cells of them that a title keeps beside a file name
 STYLES = {"clean": "dim", "live": "waiting", "doubtful": "unknown"}
 
 
@@ -50,12 +52,23 @@ class SessionRows:
     def row(self, index: int, width: int) -> Row:
         session = self._listing.shown[index]
         spans = [self._cell(name, session) for name in columns(width)]
-        name = text(below(session.path, self._starts), "dim")
-        if session.title:
-            spans.append(text(session.title, limit=width))
-        if not session.title or width_of(spans) + width_of([name]) + 2 <= width:
-            spans += [("  " if session.title else "", "dim"), name]
+        spans += self._session(session, width - width_of(spans))
         return Row(tuple(mark(spans, self._listing.text)))
+
+    def _session(self, session: Entry, room: int) -> list[Span]:
+        """Title and path, in so many cells: the title is cut first, and of a long path the end stays."""
+        path = text(below(session.path, self._starts), "dim")
+        if not session.title:
+            return [path]
+        if room < LEAST:
+            return [text(session.title, limit=max(1, room))]
+        room -= 2
+        most, cells = room - TITLE, width_of([path])
+        if cells > most:
+            most = most if cells_of(path[0].rpartition("/")[2]) < most else room // 2
+            path = ("…" + "".join(end for end, _ in shift([path], cells - most + 1)), "dim")
+        title = cut([text(session.title, limit=room)], room - width_of([path]))
+        return [*title, ("  ", "dim"), path]
 
     def _cell(self, column: str, session: Entry) -> Span:
         """What stands in a column, in its cells."""

@@ -108,7 +108,10 @@ class PickerScreen(View[None]):
         self._show()
 
     def action_stop(self) -> None:
-        self._stop.set()
+        if self.scanning:
+            self._stop.set()
+        else:
+            self.say("no scan is running: r scans again")
 
     def _work(self) -> None:
         """Read in a thread; what comes is sent on a few times a second."""

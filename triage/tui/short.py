@@ -7,8 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from triage.log.history import synthetic
 from triage.log.json_text import dumps
 from triage.text import clean
+from triage.words import synthetic_in_words
 
 FIRST = (
     "method",
@@ -83,6 +85,12 @@ def content_in_short(content: Any, *, kinds: bool = True) -> str:
     first = next((line for line in content[: 4 * LIMIT].splitlines() if line.strip()), "").strip()
     more = " …" if len(content.strip()) > len(first) else ""
     return clean(first, limit=LIMIT) + (more if len(first) <= LIMIT else "")
+
+
+def synthetic_in_short(result: Mapping[str, Any]) -> str:
+    """For the data of a result that no tool gave (it is no success) what it stands for, else ""."""
+    metadata = synthetic(result)
+    return "" if metadata is None else f"synthetic: {synthetic_in_words(metadata)}  "
 
 
 def _text_of(block: Mapping[str, Any]) -> str | None:

@@ -71,9 +71,11 @@ class TextScreen(View[None]):
         self._pan(PAN)
 
     def _pan(self, cells: int) -> None:
-        if not self.paper.wrapped:
-            self.paper.pan = max(0, self.paper.pan + cells)
-            self.rows.repaint()
+        if self.paper.wrapped:
+            self.say("long lines are wrapped: w cuts them, then ←/→ move the text")
+            return
+        self.paper.pan = max(0, self.paper.pan + cells)
+        self.rows.repaint()
 
     def action_back(self) -> None:
         self.dismiss(None)
@@ -115,6 +117,7 @@ class EvidenceScreen(TextScreen):
 
     async def action_open(self) -> None:
         if self._subject.line > self._evidence.journal.lines:
+            self.say("the end of the log is no record")
             return
         self._raw = not self._raw
         paper = (

@@ -28,11 +28,11 @@ from triage.log.events import (
 from triage.text import clean
 from triage.tui.calls import LARGE_LINE, Calls
 from triage.tui.row import Row, Span, mark
-from triage.tui.short import arguments_in_short, content_in_short, record_in_short
+from triage.tui.short import arguments_in_short, content_in_short, record_in_short, synthetic_in_short
 from triage.tui.theme import LABEL_STYLES
 from triage.tui.timeline import Timeline, call_of, line_of
 from triage.tui.times import span
-from triage.words import FOUND, GLYPHS, counted, size_in_words
+from triage.words import GLYPHS, counted, size_in_words
 
 NAME_WIDTH = 12  # cells in which the names of tools line up
 PROMPT_LINES = 40  # lines of a turn in which its first prompt is looked for
@@ -236,6 +236,10 @@ class TimelineRows:
             return (GLYPHS[owed.label], style), [(spans[0][0], style), *spans[1:]]
         if left:
             return ("○", "started"), [*spans, ("  no result, left as it is", "dim")]
+        result = self.calls.result(call)
+        says = synthetic_in_short(result) if result is not None else ""
+        if says:
+            return ("+", "waiting"), [spans[0], (says, "waiting"), *spans[1:]]
         return ("✓", "ok"), spans
 
     def _dispatch(self, event: Event) -> tuple[Span, list[Span], str]:
@@ -253,13 +257,9 @@ class TimelineRows:
     def _result(self, event: Event) -> tuple[Span, list[Span], str]:
         data = event.data
         spans = [("result ", "dim"), *_tool(self.calls.name_of(event), content_in_short(data.get("content")))]
-        metadata = data.get("metadata")
-        if isinstance(metadata, Mapping) and metadata.get("synthetic") is True:
-            # Ours: no tool said this, and an answer that closes a log is no success.
-            by = metadata.get("acknowledged")
-            finding = str(by.get("finding")) if isinstance(by, Mapping) else ""
-            found = FOUND.get(finding, "it did not start")
-            return ("+", "waiting"), [spans[0], (f"synthetic: {found}  ", "waiting"), *spans[1:]], ""
+        says = synthetic_in_short(data)
+        if says:
+            return ("+", "waiting"), [spans[0], (says, "waiting"), *spans[1:]], ""
         if data.get("is_error") is True:
             return ("✖", "bad"), [("error ", "bad"), *spans[1:]], ""
         return ("✓", "ok"), spans, ""

@@ -73,13 +73,13 @@ class TriageScreen(View[None]):
         self._fill(self._first_row())
         self.set_focus(self._timeline)
         self.set_interval(WATCH_SECONDS, self._watch)
-        self.call_after_refresh(self._adopt_drafts)
+        self.call_after_refresh(self._greet)
 
-    def _adopt_drafts(self) -> None:
-        """Answers that somebody gave and did not append count on; who gave them is said."""
-        whose = "" if self.desk.read_only or not self.desk.asked else self.desk.adopt_drafts()
-        if whose:
-            self.say(f"draft: {whose}, not appended: a shows them")
+    def _greet(self) -> None:
+        """Say what was here before: answers that somebody gave, which count on; a playbook with a fault."""
+        draft, broken = self.desk.greeting()
+        if draft or broken:
+            self.say(" · ".join(part for part in (draft, broken) if part), bad=bool(broken))
             self.refresh_owed()
 
     def resized(self) -> None:
@@ -464,10 +464,13 @@ class TriageScreen(View[None]):
 
     def on_reloaded(self, event: watch.Reloaded) -> None:
         if isinstance(event.session, Session):
+            differs = event.session.differs(self.desk.session, self.desk.answers)
             lost = self.desk.renew(event.session)
             self.renewed()
             if lost:
-                self.say(f"{counted(lost, 'answer')} no longer hold: those entries changed")
+                self.say(
+                    f"{counted(lost, 'answer')} no longer hold: those entries changed. {differs}".strip()
+                )
         else:
             self.news = f"can't be read: {event.session}"
             self._header.refresh()

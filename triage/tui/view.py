@@ -34,7 +34,7 @@ class View(Screen[Result], Generic[Result]):
     TITLE_HERE: ClassVar[str] = ""
     ESCAPE_TO_MINIMIZE = False
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 (Textual's own name)
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (6, "-short"), (16, "-tall")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (6, "-short"), (16, "-tall"), (36, "-high")]  # noqa: RUF012
 
     def __init__(self, desk: Desk | None) -> None:
         super().__init__()
