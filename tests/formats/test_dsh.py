@@ -110,6 +110,23 @@ def test_the_end_of_an_inner_turn_settles_nothing_of_the_turn_around_it(tmp_path
     assert "line 20" in why_left(plan, "deploy")
 
 
+def test_a_result_with_an_error_failed_and_one_without_did_not(tmp_path):
+    failed = {"name": "Error", "message": "no such host"}
+    records = [
+        {**record, "data": {**record["data"], "error": failed}} if record["type"] == "tool/result" else record
+        for record in log("killed")
+    ]
+    for given, expected in ((records, True), (log("killed"), False)):
+        journal = session_of(tmp_path, given).journal
+        results = [
+            event.data["is_error"]
+            for line in range(1, journal.lines + 1)
+            for event in journal.events(line)
+            if event.type == "tool_result"
+        ]
+        assert results and set(results) == {expected}
+
+
 def test_a_result_that_rewrites_another_answers_nothing_and_is_no_second_result(tmp_path):
     records = log("killed")
     result = next(r for r in records if r["type"] == "tool/result")

@@ -236,7 +236,11 @@ class Decoder(BaseDecoder):
             if id is not None and open_turn.calls.pop(id, None) is not None:
                 break
         event.type = TOOL_RESULT
-        event.data = {"tool_call_id": id, "content": message.get("content"), "error": event.data.get("error")}
+        error = event.data.get("error")
+        event.data = {
+            "tool_call_id": id, "content": message.get("content"),
+            "error": error, "is_error": isinstance(error, dict),
+        }  # fmt: skip
 
     def _other(self, event: Event) -> None:
         type, data = event.type, event.data
