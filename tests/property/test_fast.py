@@ -1,7 +1,7 @@
 """The quick way through a native log gives what a full parse of every line gives, on every input.
 
-Each input is read three times: line by line, the quick way, and with helpers that look ahead from places
-taken at random. How many inputs there were is said at the end.
+Each input is read three times: line by line, the quick way, and either by types or with helpers that look
+ahead from places taken at random. How many inputs there were is said at the end.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _tell(count: Callable[[str, int], None]) -> Iterator[None]:
 class NeverQuick:
     """Stands in for the quick way: every line is parsed whole."""
 
-    def __init__(self, scan, index, slow, glancing) -> None:
+    def __init__(self, scan, index, slow, see) -> None:
         self.slow, self.offsets = slow, index.offsets
 
     def feed(self, blocks) -> None:
@@ -119,7 +119,7 @@ def seen(path: Path) -> tuple[object, ...]:
 
 
 def compare(path: Path, glance_from: int, rng: random.Random) -> None:
-    """Read a log line by line, the quick way, and with helpers; all three see the same."""
+    """Read a log line by line, the quick way, and by types or with helpers; all three see the same."""
     global inputs
     inputs += 1
     with pytest.MonkeyPatch.context() as patch:
@@ -130,7 +130,8 @@ def compare(path: Path, glance_from: int, rng: random.Random) -> None:
             patch.setattr(helpers, "start", helped(rng))
             with_help = seen(path)
         else:
-            with_help = quick
+            patch.setattr(fast, "TYPES_FROM", 0)
+            with_help = seen(path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fast, "Quick", NeverQuick)
         whole = seen(path)
@@ -226,6 +227,8 @@ ODD = {
     "two records on a line and one on two": [
         TWO[0][:-1] + TWO[1], *TWO[2].replace(HALF, b"\n" + HALF).splitlines(keepends=True), *TWO[3:],
     ],
+    "a byte that is no UTF-8": said(b'"\xff"'),
+    "an id that is no UTF-8": [line.replace(b"call_1", b"call_\xff") for line in TWO],
     "no object": [b"[1]\n", *TWO],
     "carriage returns": [line.replace(b"\n", b"\r\n") for line in TWO],
     "a lone surrogate": said(b'"\\ud800"'),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from triage.fleet.find import candidates
@@ -62,7 +61,7 @@ def remote_row(file: str) -> Row | None:
             copy = os.path.join(folder, os.path.basename(path) or "log")
             filesystem.get_file(path, copy)
             row = read_row(copy)
-            return None if row is None else replace(row, path=file, why=row.why.replace(copy, file))
+            return None if row is None else row._replace(path=file, why=row.why.replace(copy, file))
     except Exception as error:
         return _failed(file, error)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from triage.log.source import Unreadable
 from triage.log.writers import Holder
@@ -33,8 +32,7 @@ _LOOKS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """What `triage scan` says of one session. `bytes` and `events` count; `why` is one sentence or "".
 
     `danger` orders rows and is not printed: how many unknown calls there are that don't merely look.
@@ -56,7 +54,7 @@ class Row:
 
     def as_json(self) -> dict[str, Any]:
         """The row as the object that `triage scan --json` prints."""
-        fields = asdict(self)
+        fields = self._asdict()
         del fields["danger"]
         return {"schema": SCHEMA, **fields}
 

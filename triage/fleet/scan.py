@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -18,6 +19,7 @@ from time import monotonic
 
 from triage.fleet.find import files
 from triage.fleet.row import Row, read_row
+from triage.log.fast import expect_many
 from triage.log.writers import Holder, all_writers
 from triage.trouble import keep_trace
 
@@ -26,6 +28,7 @@ CHUNK = 32  # files handed to a worker at a time
 AHEAD = 256  # files that are looked for between two looks at the workers
 POLL_SECONDS = 0.1  # between two looks whether to stop
 TELL_SECONDS = 0.05  # after which a worker sends the rows that it has read, its chunk done or not
+GARBAGE = 50_000  # objects that a worker makes between two looks for garbage: it keeps next to nothing
 NICE = 10  # how far workers stand back behind a screen
 
 COUNT = Struct("Q")
@@ -181,6 +184,9 @@ def _work(ours: Connection, theirs: Connection, read: mmap, nice: int) -> None:
     ours.close()  # so that the end of the asker is seen at theirs
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(nice)
+    expect_many()
+    gc.freeze()  # what is here already is never garbage
+    gc.set_threshold(GARBAGE)
     count, rows, told = 0, [], monotonic()
     with suppress(EOFError, OSError):
         while True:

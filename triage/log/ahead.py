@@ -17,6 +17,7 @@ from typing import Any
 from triage.log.blocks import blocks_of
 from triage.log.events import Event
 from triage.log.fast import Quick
+from triage.log.glance import glance
 from triage.log.index import Index
 
 DONE = 2**64 - 1  # among numbers of bytes read: what was found follows
@@ -68,7 +69,7 @@ class Found:
 def look(descriptor: int, start: int, stop: int, progress: Callable[[int, int], None] | None = None) -> Found:
     """Look at the lines from byte `start` to `stop` of a native log. `progress` as in `blocks_of`."""
     found = Found(start)
-    quick = Quick(found, found.index, found.slow, True)
+    quick = Quick(found, found.index, found.slow, glance)
     quick.feed(blocks_of(descriptor, stop, start, progress))
     return found
 

@@ -4,7 +4,7 @@ Lines are kept until their turn closes. A turn that closed with each of its call
 paired, its seqs counting up and no line that can't be read leaves nothing behind, and is passed over.
 Every other turn, and all that is still open at the end of the file, goes the slow way, line by line.
 
-In a large log these lines are not parsed: see `glance`.
+In a large log, and where there are many, these lines are not parsed: see `glance`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from triage.log.events import (
 from triage.log.index import Index
 from triage.log.seen import KINDS, MOVES, Seen, parse
 
-GLANCE_FROM = 64 << 20  # bytes of a log from which its lines are seen without their payloads
+TYPES_FROM = 8 << 20  # bytes from which decoding by types is worth its import
+GLANCE_FROM = 64 << 20  # bytes of a log from which its long lines are glanced at
 PENDING_BYTES = 16 << 20  # of one turn that are kept; a longer one goes the slow way
 
 
@@ -54,7 +55,23 @@ _turns = re.compile(
 ).fullmatch
 
 Rows = bytes | bytearray
+See = Callable[[list[bytes]], Seen]
 End = tuple[int, Any, Mapping[str, Any]]  # seq, time and data of a turn_end
+
+
+def sight(size: int, glancing: bool) -> See:
+    """How to look at the lines of `size` bytes. `glancing`: without all of a long one."""
+    if size < TYPES_FROM and not glancing:
+        return parse
+    from triage.log.glance import decode, glance
+
+    return glance if glancing else decode
+
+
+def expect_many() -> None:
+    """Many logs will be read by this process: decoding by types is worth its import for small ones, too."""
+    global TYPES_FROM
+    TYPES_FROM = 0
 
 
 class Resting(Protocol):
@@ -82,7 +99,7 @@ class Resting(Protocol):
 class Quick:
     """Takes the lines of a native log in order and writes their rows of the index.
 
-    `slow(line, raw)` indexes one line (from 1). `glancing`: whether lines are seen without their payloads.
+    `slow(line, raw)` indexes one line (from 1), `see` looks at some of them.
     """
 
     def __init__(
@@ -90,14 +107,9 @@ class Quick:
         scan: Resting,
         index: Index,
         slow: Callable[[int, bytes], None],
-        glancing: bool,
+        see: See,
     ) -> None:
-        self._scan, self._index, self._slow = scan, index, slow
-        self._glance: Callable[[list[bytes]], Seen] | None = None
-        if glancing:
-            from triage.log.glance import glance  # a small log has no use for what it imports
-
-            self._glance = glance
+        self._scan, self._index, self._slow, self._see = scan, index, slow, see
         self._kept = Seen([], [], bytearray(), [])  # since the last turn that closed
 
     @property
@@ -115,7 +127,7 @@ class Quick:
             self._index.offsets.extend(accumulate(map(len, lines), initial=at))
             done = 0 if self._kept.raw else self._slowly(lines, 0, 0)
             if done < len(lines):
-                see = parse if damaged or self._glance is None else self._glance
+                see = parse if damaged else self._see
                 self._kept = self._kept.then(see(lines[done:]))
                 self._settle()
 

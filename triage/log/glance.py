@@ -1,12 +1,13 @@
-"""Seeing the lines of a large native log without their payloads.
+"""Seeing the lines of a native log without their payloads.
 
-Short lines are decoded by types that name no payload, which checks their syntax and builds nothing of it.
-Of a long line the first keys are probed, anchored at the first byte, so that nothing quoted inside can fool
-the probe; what was probed is decoded in the line's place. The probe never sees the rest. A torn line that
-was glued to the next one shows by a second record start, a cut one by its end; both are decoded whole.
+They are decoded by types that name no payload, which checks their syntax and builds nothing of it. Where any
+line of a block does not fit the types, each of them is parsed.
 
-Where any line of a block does not fit the types, each of them is parsed. A byte that changed inside a long
-line of a closed turn is not seen here. It can't change what an open turn owes: no plan rests on a glance.
+In a very large log only the first keys of a long line are looked at, by a probe that is anchored at the first
+byte, so that nothing quoted inside can fool it; they are decoded in the line's place. The probe never sees
+the rest. A torn line that was glued to the next one shows by a second record start, a cut one by its end;
+both are decoded whole. A byte that changed inside a long line of a closed turn is not seen. It can't change
+what an open turn owes: no plan rests on a glance.
 """
 
 from __future__ import annotations
@@ -59,12 +60,22 @@ _decode = msgspec.json.Decoder(_Record).decode_lines
 
 
 def glance(lines: list[bytes]) -> Seen:
-    """See lines, none of which has a NUL byte in it."""
+    """See lines, none of which has a NUL byte in it, and of the long ones only the first keys."""
     heads = lines.copy()
     for at in compress(count(), map(LONG.__lt__, map(len, lines))):
         match = _probe(lines[at])
         if match is not None and lines[at][-3:] == b"}}\n" and _second(lines[at], match.end()) is None:
             heads[at] = match[0] + b"}}\n"
+    return _seen(lines, heads)
+
+
+def decode(lines: list[bytes]) -> Seen:
+    """See lines and check each of their bytes."""
+    return _seen(lines, lines)
+
+
+def _seen(lines: list[bytes], heads: list[bytes]) -> Seen:
+    """What is seen of lines; `heads` stand in for them."""
     try:
         records = _decode(b"".join(heads))
         begun, ended = bytes(map(_first, lines)).count(b"{"), bytes(map(_last, lines)).count(b"}")

@@ -271,7 +271,7 @@ def _index_stretch(
 
     start, first = journal.offsets[-1], journal.lines + 1
     if journal.format is native:
-        quick = fast.Quick(journal.scan, journal.index, whole, glancing)
+        quick = fast.Quick(journal.scan, journal.index, whole, fast.sight(size - start, glancing))
         if glancing and not start and size >= HELP_FROM:
             from triage.log import helpers  # a small log has no use for what it imports
 
