@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 import re
 import sys
@@ -10,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import triage
 from tests.benchmarks.rows import ROWS, Inputs
 
 README = Path(__file__).parents[2] / "README.md"
@@ -30,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options_of.add_argument("--readme", action="store_true", help="write the table into the README")
     options = options_of.parse_args(arguments)
     rows = [row for row in ROWS if options.rows in row.name]
+    compileall.compile_dir(*triage.__path__, quiet=1)  # as where it was installed
     lines = list(HEAD)
     with tempfile.TemporaryDirectory(prefix="triage-benchmarks-") as folder:
         inputs = Inputs(Path(folder), options.size, options.lines, options.sessions, options.keys)

@@ -14,13 +14,14 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Self
 
 PATIENCE = 300.0  # seconds until a screen that doesn't come is a failure
 NO_ANSWER = 1.0  # seconds after which a key is taken to have none
 QUIET = 0.03  # seconds without a byte after which a screen is taken to stand
 
-TRIAGE = (sys.executable, "-m", "triage")
+TRIAGE = (str(Path(sys.executable).with_name("triage")),)
 PASS = (sys.executable, "-c", "pass")
 PARSE = """
 import sys, orjson

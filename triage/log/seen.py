@@ -41,6 +41,8 @@ class Seen(NamedTuple):
 
     def then(self, more: Seen) -> Seen:
         """These and the ones that follow them."""
+        if not self.raw:
+            return more
         return Seen(
             self.raw + more.raw, self.seqs + more.seqs, self.codes + more.codes, self.found + more.found
         )
