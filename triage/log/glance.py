@@ -22,7 +22,7 @@ import msgspec
 from triage.log.codes import CODES, table
 from triage.log.seen import KINDS, Seen, parse, parsed
 
-LONG = 1 << 10  # bytes of a line from which it is probed
+LONG = 2 << 10  # bytes of a line from which it is probed
 
 _CODE_OF = {kind: CODES[kind] for kind in KINDS}
 _MESSAGES, _TURN_ENDS = table(assistant_message=1), table(turn_end=1)

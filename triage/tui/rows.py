@@ -127,10 +127,12 @@ class Rows(Widget, can_focus=True):
     def _repaint_line(self, y: int) -> None:
         if not 0 <= y < self.size.height:
             return
-        painted, now = self._painted.get(y), self._line(y)
+        painted = self._painted.get(y)
         if painted is None:
             self.refresh(Region(0, y, max(1, self.size.width), 1))
-        elif painted != now:
+            return
+        now = self._line(y)
+        if painted != now:
             start, stop = changed(painted, now, self.size.width)
             if stop > start:
                 self.refresh(Region(start, y, stop - start, 1))
@@ -164,21 +166,21 @@ class Rows(Widget, can_focus=True):
 
     def _line(self, y: int) -> list[Span]:
         """What stands on a line of the widget: an edge of the frame, or a row between its sides."""
-        width, height = self.size
+        (width, height), framed, room = self.size, self._framed, self.room
         frame = "focus" if self.has_focus else "frame"
-        if self._framed and y in (0, height - 1):
+        if framed and y in (0, height - 1):
             edge = top_edge(self._head(), width, frame) if y == 0 else bottom_edge(self._foot(), width, frame)
             return joined(lay_out(edge, width))
-        index = self.top + y - self._framed
-        known = self.source.count(index, self.room)
-        line = self.source.row(index, self.room) if index < known else BLANK
+        index = self.top + y - framed
+        known = self.source.count(index, room)
+        line = self.source.row(index, room) if index < known else BLANK
         here = not self.page and index == self.cursor and index < known and self.source.stops(index)
-        inside = lay_out(line, self.room)
+        inside = lay_out(line, room)
         spans: list[Span] = [(MARK, "focus") if here else (" ", frame), *inside, (" ", inside[-1][1])]
         if here:
             on_top = "cursor" if self.has_focus else "cursor-away"
             spans = [(text, style if style == "match" else f"{style} {on_top}") for text, style in spans]
-        side: list[Span] = [("│", frame)] if self._framed else []
+        side: list[Span] = [("│", frame)] if framed else []
         return joined([*side, *(spans[:1] if width < EDGES else spans), *side])
 
     def _head(self) -> Labels:
