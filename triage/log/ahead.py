@@ -1,6 +1,6 @@
-"""What a second process does for the reading of a large log: it looks at a later range of it.
+"""What a second process does for the reading of a large log: it looks at pieces of it that come later.
 
-It begins at a line as if nothing were open there and passes over closed turns as `fast.Quick` does. Where a
+In each it begins as if nothing were open there and passes over closed turns as `fast.Quick` does. Where a
 turn can't be passed over it goes on behind the next turn_end. `triage.log.helpers` starts it and takes over
 what it found. It imports little, because the other process waits.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 import marshal
 import os
 import re
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import struct
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from triage.log.blocks import blocks_of
@@ -20,8 +20,7 @@ from triage.log.fast import Quick
 from triage.log.glance import glance
 from triage.log.index import Index
 
-DONE = 2**64 - 1  # among numbers of bytes read: what was found follows
-TELL = 16  # blocks between two of those numbers
+HEAD = struct.Struct("QQ")  # of what it says: where a piece begins, and how many bytes follow on it
 _turn_end = re.compile(rb'\{"seq":[0-9]+,"type":"turn_end",').match
 
 # Lines (from 0, the second excluded) that were passed over; seq, time and data of the last one.
@@ -56,36 +55,29 @@ class Found:
         self.index.add(0, 0)
         self.idle, self.expected_seq = _turn_end(raw) is not None, None
 
-    def pack(self) -> Iterator[bytes | bytearray | array[int]]:
-        """All of it, piece by piece, for `helpers.Found`."""
-        lines = len(self.index.codes)  # of the open stretch at the end there is nothing to tell
-        head = marshal.dumps((self.stretches, lines))
-        yield len(head).to_bytes(8, "little")
-        yield head
-        yield self.index.offsets[: lines + 1]
-        yield self.index.codes
+    def pack(self) -> bytes:
+        """All of it, for `helpers.Found`; of the open stretch at the end there is nothing to tell."""
+        lines = len(self.index.codes)
+        return marshal.dumps((self.stretches, self.index.offsets[: lines + 1].tobytes(), self.index.codes))
 
 
-def look(descriptor: int, start: int, stop: int, progress: Callable[[int, int], None] | None = None) -> Found:
-    """Look at the lines from byte `start` to `stop` of a native log. `progress` as in `blocks_of`."""
+def look(descriptor: int, start: int, stop: int) -> Found:
+    """Look at the lines from byte `start` to `stop` of a native log."""
     found = Found(start)
-    quick = Quick(found, found.index, found.slow, glance)
-    quick.feed(blocks_of(descriptor, stop, start, progress))
+    Quick(found, found.index, found.slow, glance).feed(blocks_of(descriptor, stop, start))
     return found
 
 
-def serve(descriptor: int, start: int, stop: int, nice: int) -> None:
-    """Look, and write to stdout how many bytes were read now and then, and at last what was found."""
+def serve(descriptor: int, nice: int, *bounds: int) -> None:
+    """Look at one piece after the other, and write to stdout which one is begun and what was found in it.
+
+    `bounds` are the bytes at which each begins and stops.
+    """
     os.nice(nice)
-    blocks = 0
-
-    def tell(at: int, size: int) -> None:
-        nonlocal blocks
-        blocks += 1
-        if blocks % TELL == 0:
-            os.write(1, (at - start).to_bytes(8, "little"))
-
-    found = look(descriptor, start, stop, tell)
-    with os.fdopen(1, "wb") as out:
-        out.write(DONE.to_bytes(8, "little"))
-        out.writelines(found.pack())
+    with os.fdopen(1, "wb", buffering=0) as out:
+        for start, stop in zip(bounds[::2], bounds[1::2], strict=True):
+            out.write(HEAD.pack(start, 0))
+            packed = look(descriptor, start, stop).pack()
+            said = memoryview(HEAD.pack(start, len(packed)) + packed)
+            while said:
+                said = said[out.write(said) :]

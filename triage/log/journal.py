@@ -275,7 +275,8 @@ def _index_stretch(
         if glancing and not start and size >= HELP_FROM:
             from triage.log import helpers  # a small log has no use for what it imports
 
-            helpers.read(descriptor, size, quick, helpers.start(descriptor, size), progress)
+            pieces = helpers.pieces_of(descriptor, size)
+            helpers.read(descriptor, pieces, quick, helpers.start(descriptor, pieces), progress)
         else:
             quick.feed(blocks_of(descriptor, size, start, progress))
         quick.finish()
