@@ -217,7 +217,8 @@ def _answered(codes: Rows, found: Sequence[Any]) -> Mapping[str, int] | None:
     calls = 0
     for at in _at(codes, ASSISTANT_MESSAGE):
         calls += len(found[at])
-        named.update(zip(found[at], repeat(at)))
+        for id in found[at]:
+            named[id] = at
     results = list(_of(found, codes, TOOL_RESULT))
     if not calls == len(named) == len(results) == len(set(results)):
         return None

@@ -13,7 +13,7 @@ what an open turn owes: no plan rests on a glance.
 from __future__ import annotations
 
 import re
-from itertools import compress, count
+from itertools import compress, count, repeat
 from operator import itemgetter
 from typing import Any
 
@@ -85,7 +85,7 @@ def _seen(lines: list[bytes], heads: list[bytes]) -> Seen:
     if not len(records) == begun == ended == len(lines):
         return parse(lines)
     seqs = [record.seq for record in records]
-    codes = bytearray([_CODE_OF.get(record.type, 0) for record in records])
+    codes = bytearray(map(_CODE_OF.get, [record.type for record in records], repeat(0)))
     found: list[Any] = [record.data.tool_call_id for record in records]
     for at in compress(count(), codes.translate(_MESSAGES)):
         found[at] = [call.id for call in records[at].data.tool_calls or ()]
