@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,6 +43,19 @@ def facts(journal: Journal) -> tuple[object, ...]:
     return (*rows, *known, plan, journal.decoder.complete(plan, state), refusal, lines)
 
 
+def new_lines(journal: Journal | None, since: Journal | None = None) -> tuple[object, ...]:
+    """What a journal says of the lines that are new in it, or new since another one."""
+    if journal is None:
+        return ()
+    before = journal.index.before
+    if since is not None and since.mark is not None:
+        before = since.mark.lines
+    skip = before - journal.index.before
+    new = [journal.raw(line) for line in range(before + 1, journal.lines + 1)]
+    rows = (journal.codes[skip:], journal.depths[skip:], journal.mates[skip:], journal.offsets[skip:])
+    return (journal.lines, new, *rows, journal.base, make_plan(journal.scan.state(), journal.format.RECORDS))
+
+
 @pytest.mark.parametrize("source", LOGS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_log_that_grows_is_as_if_it_had_been_read_whole(source: Path, tmp_path: Path) -> None:
     text = source.read_bytes()
@@ -64,6 +78,7 @@ def test_a_log_that_grows_is_as_if_it_had_been_read_whole(source: Path, tmp_path
             file.write(text[cut:middle])
             file.flush()
             grown = extend_journal(journal)
+            assert new_lines(extend_journal(journal, whole=False)) == new_lines(grown, journal)
             file.write(text[middle:])
         again = None if grown is None else extend_journal(grown)
         if again is None:
@@ -121,6 +136,17 @@ def test_what_is_read_of_a_grown_log_and_of_an_appended_one_does_not_depend_on_i
         assert session.read_on().plan.status == "clean"
     assert abs(found[0][0] - found[1][0]) < 100 and abs(found[0][1] - found[1][1]) < 100  # longer numbers
     assert max(found[0]) < 200_000
+
+
+def test_what_an_append_keeps_in_memory_does_not_depend_on_the_logs_size(tmp_path: Path) -> None:
+    peaks = []
+    for turns in (200, 8000):
+        session = open_session(str(long_log(tmp_path / f"{turns}.jsonl", turns)))
+        tracemalloc.start()
+        session.apply({"last": Answer("ran")})
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert abs(peaks[0] - peaks[1]) < 100_000, "the index of the larger one has 480,000 bytes"
 
 
 def test_a_turn_of_very_many_calls_is_read_anew_rather_than_copied(

@@ -31,8 +31,7 @@ class Found:
     """Stands in for the scan, and keeps what was passed over: the rows of all lines, and the stretches."""
 
     def __init__(self, at: int) -> None:
-        self.index = Index()
-        self.index.offsets[0] = at
+        self.index = Index(at=at)
         self.stretches: list[Stretch] = []
         self.idle = True
         self.remembers = False

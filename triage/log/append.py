@@ -326,7 +326,7 @@ def _read_back(reader: int, journal: Journal, text: bytes) -> tuple[Journal, str
     if os.pread(reader, len(text) + 1, journal.base.size) != text:
         says = f"{path} does not end as it was appended: another process wrote too. Open it again"
         raise _refuse("read_back", says, retryable=True)
-    fresh = extend_journal(journal) or read_journal(path)
+    fresh = extend_journal(journal, whole=False) or read_journal(path)
     if (fresh.base.device, fresh.base.inode) != (journal.base.device, journal.base.inode):
         says = f"{path} was replaced just now: the repair was written to the file that was there before"
         raise _refuse("read_back", says, retryable=True)

@@ -140,7 +140,7 @@ class Quick:
     def _slowly(self, lines: list[bytes], done: int, stop: int) -> int:
         """Send lines the slow way from `done` to `stop`, and on until no turn is open. Returns how far."""
         while done < stop or (done < len(lines) and not self._scan.idle):
-            self._slow(len(self._index.codes) + 1, lines[done])
+            self._slow(self._index.lines + 1, lines[done])
             done += 1
         return done
 
@@ -175,10 +175,10 @@ class Quick:
 
     def _write(self, codes: Rows, end: End) -> None:
         """Write the rows of turns that closed, the last of them by `end`."""
-        turn = len(self._index.codes) + codes.rfind(CODES[TURN_START]) + 1
+        turn = self._index.lines + codes.rfind(CODES[TURN_START]) + 1
         self._index.add_turns(codes)
         seq, time, data = end
-        event = Event(TURN_END, data, len(self._index.codes), seq, time)
+        event = Event(TURN_END, data, self._index.lines, seq, time)
         self._scan.pass_over(len(codes), turn, event, CODES[REQUEST_HEADER] in codes)
 
     # ---- what another process found

@@ -20,16 +20,27 @@ class Index:
     `offsets`: the byte at which it begins, and one more for the end; `codes`: what it is, into `codes.TYPES`.
     `depths` (0: outside any turn) and `mates` (the line, from 1, that closes the turn or step that a line
     opens; 0: none) of turns that closed follow from the codes and are worked out when somebody asks.
+    It may begin after `before` lines, at byte `at`: then these have no entry.
     """
 
-    __slots__ = ("_closed", "_depths", "_mates", "codes", "offsets")
+    __slots__ = ("_closed", "_depths", "_mates", "before", "codes", "offsets")
 
-    def __init__(self) -> None:
-        self.offsets = array("Q", [0])
+    def __init__(self, before: int = 0, at: int = 0) -> None:
+        self.before = before
+        self.offsets = array("Q", [at])
         self.codes = bytearray()
         self._depths = bytearray()
         self._mates = array("I")
         self._closed: list[tuple[int, int]] = []  # stretches of turns, lines from 0, not yet worked out
+
+    @property
+    def lines(self) -> int:
+        """How many lines there are, those without an entry included."""
+        return self.before + len(self.codes)
+
+    def start_of(self, line: int) -> int:
+        """The byte at which a line (from 1) begins; of the one after the last, where the file ends."""
+        return self.offsets[line - 1 - self.before]
 
     def until(self, lines: int) -> Index:
         """A copy of the first `lines` lines, with which no turn that was added whole is cut."""
@@ -47,7 +58,8 @@ class Index:
 
     def close(self, opened: int, line: int) -> None:
         """Note that a line closes what another opened (both from 1)."""
-        self._mates[opened - 1] = line
+        if opened > self.before:
+            self._mates[opened - 1 - self.before] = line
 
     def add_turns(self, codes: bytes | bytearray) -> None:
         """Write the lines of turns that closed, no step of which holds another one."""
@@ -77,7 +89,7 @@ class Index:
             self._depths[start:stop] = bytes(map(sub, states, codes.translate(_OPENS)))
             for opens, closes in _PAIRS:
                 opened = compress(count(start), codes.translate(table(**{opens: 1})))
-                closed = compress(count(start + 1), codes.translate(table(**{closes: 1})))
+                closed = compress(count(self.before + start + 1), codes.translate(table(**{closes: 1})))
                 for line, mate in zip(opened, closed, strict=True):
                     self._mates[line] = mate
         self._closed.clear()

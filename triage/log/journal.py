@@ -90,7 +90,7 @@ class Journal:
     @property
     def lines(self) -> int:
         """How many lines the file has; the records, in a one-document log."""
-        return len(self.codes)
+        return self.index.lines
 
     def raw(self, line: int) -> bytes:
         """The bytes of a line (from 1) as they are, with its newline.
@@ -99,7 +99,7 @@ class Journal:
         """
         if self.one_document:
             return dumps(self.documents[line - 1]).encode()
-        start, stop = self.offsets[line - 1], self.offsets[line]
+        start, stop = self.index.start_of(line), self.index.start_of(line + 1)
         if self.text is not None:
             return os.pread(self.text.file.fileno(), stop - start, start)
         descriptor = open_for_reading(self.path)
@@ -180,9 +180,12 @@ def _read(log: Opened, progress: Callable[[int, int], None] | None, glancing: bo
     return journal
 
 
-def extend_journal(journal: Journal, progress: Callable[[int, int], None] | None = None) -> Journal | None:
+def extend_journal(
+    journal: Journal, progress: Callable[[int, int], None] | None = None, *, whole: bool = True
+) -> Journal | None:
     """The journal of a log that has grown: a new one, for which only the new bytes are read.
 
+    Unless it is to be `whole`, its index begins with the new lines: nothing is copied of what may be large.
     None where the log has to be read anew: it is another file, its end was rewritten, or it is none that
     grows line by line. Raises Unreadable where it has gone.
     """
@@ -196,8 +199,9 @@ def extend_journal(journal: Journal, progress: Callable[[int, int], None] | None
         lines, copied = mark.lines, _copied(mark, journal.format)
         if copied is None:
             return None
+        index = journal.index.until(lines) if whole else Index(lines, journal.index.start_of(lines + 1))
         grown = replace(
-            journal, size=log.size, modified=log.modified, index=journal.index.until(lines),
+            journal, size=log.size, modified=log.modified, index=index,
             scan=copied.scan, decoder=copied.decoder, mark=copied,
         )  # fmt: skip
         _index_lines(log.source, log.size, grown, progress, glancing=False)
@@ -263,7 +267,7 @@ def _index_stretch(
     """Index the lines from where the journal ends to byte `size`."""
 
     def whole(line: int, raw: bytes) -> None:
-        pieces = read_line(raw, line, journal.offsets[line - 1], journal.format)
+        pieces = read_line(raw, line, journal.index.start_of(line), journal.format)
         _index(journal, line, pieces)
         found = splits.see(raw, line, pieces)
         if found:
@@ -298,7 +302,7 @@ def _index(journal: Journal, line: int, pieces: Sequence[Mapping[str, Any] | Cor
         events = journal.decoder.decode(piece, line)
         if events is None:
             says = "an object that is no event: it has no type"
-            scan.corrupt(Corrupt(line, journal.offsets[line - 1], journal.offsets[line], says))
+            scan.corrupt(Corrupt(line, journal.index.start_of(line), journal.index.start_of(line + 1), says))
             code = CODES["corrupt"]
             continue
         code = _OTHER
