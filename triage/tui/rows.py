@@ -153,8 +153,8 @@ class Rows(Widget, can_focus=True):
 
     @property
     def room(self) -> int:
-        """How many cells a row has."""
-        return max(1, self.size.width - EDGES - FRAME * self._framed)
+        """How many cells a row has; as many as on the whole screen while the widget has no size yet."""
+        return max(1, (self.size.width or self.app.size.width) - EDGES - FRAME * self._framed)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return self.source.count(viewport.height, max(1, width - EDGES - FRAME)) + FRAME
@@ -163,6 +163,8 @@ class Rows(Widget, can_focus=True):
         self._painted.clear()
         self._hold()
         self.refresh()
+        if self.page:
+            self.post_message(self.Moved(self))  # another part of the text is in view
 
     def _line(self, y: int) -> list[Span]:
         """What stands on a line of the widget: an edge of the frame, or a row between its sides."""
