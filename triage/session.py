@@ -175,12 +175,16 @@ def differs(journal: Journal, size: int, findings: Mapping[str, str]) -> str:
     except Unreadable:
         return ""
     both = [
-        f"on {id}: {theirs[id].operator or 'somebody'} found “{words.FOUND.get(str(theirs[id].finding))}” "
-        f"(line {theirs[id].line:,}), you “{words.FOUND[finding]}”"
+        f"on {id}: {theirs[id].operator or 'somebody'} found “{_found(theirs[id].finding)}” "
+        f"(line {theirs[id].line:,}), you “{_found(finding)}”"
         for id, finding in findings.items()
         if id in theirs and theirs[id].finding != finding
     ]
     return f"You disagree {'; '.join(both)}" if both else ""
+
+
+def _found(finding: str | None) -> str:
+    return words.FOUND.get(str(finding), str(finding))
 
 
 def _plan(path: str, journal: Journal) -> Plan:

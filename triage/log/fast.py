@@ -35,7 +35,6 @@ TYPES_FROM = 8 << 20  # bytes from which decoding by types is worth its import
 GLANCE_FROM = 64 << 20  # bytes of a log from which its long lines are glanced at
 PENDING_BYTES = 16 << 20  # of one turn that are kept; a longer one goes the slow way
 
-
 _ONES = {kind: table(**{kind: 1}) for kind in KINDS}
 _MOVED = table(tool_call=1, tool_result=1)
 _TURNS = table(turn_start=1, turn_end=1)

@@ -36,8 +36,6 @@ _second = re.compile(
     rb'\{[ \t]*"(?:(?:seq|time|data)"|type"[ \t]*:[ \t]*"(?:'
     rb"(?:tool|turn|step|user|assistant|system|request|approval|input)_))"
 ).search
-
-
 _first, _last = itemgetter(0), itemgetter(-2)
 
 
