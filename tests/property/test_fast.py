@@ -426,6 +426,17 @@ def test_a_process_that_is_killed_amid_its_answer_changes_nothing(
     assert seen(path) == alone
 
 
+def test_what_a_process_that_ended_left_unread_is_not_said_to_be_read(
+    tmp_path: Path, two_cores: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.jsonl"
+    size = written(path)
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    told: list[int] = []
+    open_session(str(path), lambda done, _: told.append(done))
+    assert told[0] < size / 2 and told[-1] == size
+
+
 def test_a_call_that_nobody_answered_keeps_later_turns_with_its_id_from_being_taken_over(
     tmp_path: Path,
 ) -> None:

@@ -70,7 +70,8 @@ class Helper:
         self.found: dict[int, Found] = {}  # by where the piece begins
         self.at = -1  # where the piece begins that it is at
         self.left = {start: stop - start for start, stop in pieces}  # bytes
-        self._size, self._heard = sum(self.left.values()), bytearray()
+        self.done = 0  # bytes that it has looked at, as far as it was heard
+        self._heard = bytearray()
         numbers = map(str, (descriptor, nice, *chain.from_iterable(pieces)))
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _CODE, *numbers, "", *filter(None, sys.path)],
@@ -81,11 +82,6 @@ class Helper:
         self._pipe = self._process.stdout
         self._poll = select.poll()
         self._poll.register(self._pipe, select.POLLIN)
-
-    @property
-    def done(self) -> int:
-        """How many bytes it has looked at, as far as it was heard."""
-        return self._size - sum(self.left.values())
 
     def hear(self, seconds: float = 0) -> None:
         """Take what it says, waiting for at most so long. After its end nothing is left to come."""
@@ -107,7 +103,7 @@ class Helper:
                 break
             if size:
                 self.found[self.at] = Found(self._heard[HEAD.size : HEAD.size + size])
-                del self.left[self.at]
+                self.done += self.left.pop(self.at)
             del self._heard[: HEAD.size + size]
 
     def stop(self) -> None:
@@ -123,9 +119,7 @@ class Ahead(Protocol):
     found: dict[int, Found]
     at: int
     left: dict[int, int]
-
-    @property
-    def done(self) -> int: ...
+    done: int
 
     def hear(self, seconds: float = 0) -> None: ...
 
