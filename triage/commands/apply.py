@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from triage.commands import CLEAN, REFUSED, UNREADABLE, USAGE, fail, login, note
 from triage.fleet.find import candidates
 from triage.log.append import Applied, Refused, moved, utc_now
 from triage.log.source import Base, Unreadable
-from triage.recovery.acknowledge import DENY, FINDINGS, Answer, BadAnswer, Unanswered, parse_answer
+from triage.recovery.acknowledge import Answer, BadAnswer, Unanswered, parse_answer, splits_of
 from triage.recovery.plan import Plan, Refusal
 from triage.session import Session, differs, open_session
 from triage.text import clean
@@ -133,8 +132,7 @@ def _other_base(
 
 def _findings(acks: Sequence[str]) -> dict[str, str]:
     """What answers say of which key, where there is no plan any more that knows the keys."""
-    found = (re.match(rf"(.*?)=({'|'.join((*FINDINGS, DENY))})(?::|$)", ack, re.DOTALL) for ack in acks)
-    return {match[1]: match[2] for match in found if match is not None}
+    return {key: finding for ack in acks for key, finding, _ in splits_of(ack)[:1]}
 
 
 def _answers(acks: Sequence[str], plan: Plan, operator: str) -> dict[str, Answer]:

@@ -55,6 +55,17 @@ def parse_answer(text: str, plan: Plan) -> tuple[str, str, str]:
     notes may hold both signs; only where the plan knows no such key is a later one tried. Raises
     BadAnswer, naming what would be accepted.
     """
+    splits = splits_of(text)
+    if splits:
+        keys = {owed.key for owed in plan.owed}
+        split = next((split for split in splits if split[0] in keys), splits[0])
+        check_answer(plan, *split[:2])
+        return split
+    raise BadAnswer(f"{text!r} is no answer: write KEY=FINDING[:NOTE], FINDING one of {', '.join(FINDINGS)}")
+
+
+def splits_of(text: str) -> list[tuple[str, str, str]]:
+    """Each key, finding and note that a `KEY=FINDING[:NOTE]` may be read as, the shortest key first."""
     splits = []
     at = text.find("=")
     while at >= 0:
@@ -62,12 +73,7 @@ def parse_answer(text: str, plan: Plan) -> tuple[str, str, str]:
         if finding in (*FINDINGS, DENY):
             splits.append((text[:at], finding, note))
         at = text.find("=", at + 1)
-    if splits:
-        keys = {owed.key for owed in plan.owed}
-        split = next((split for split in splits if split[0] in keys), splits[0])
-        check_answer(plan, *split[:2])
-        return split
-    raise BadAnswer(f"{text!r} is no answer: write KEY=FINDING[:NOTE], FINDING one of {', '.join(FINDINGS)}")
+    return splits
 
 
 def check_answer(plan: Plan, key: str, finding: str) -> None:
