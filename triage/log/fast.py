@@ -47,7 +47,7 @@ def _any(*kinds: str) -> bytes:
 _said = _any(USER_MESSAGE, SYSTEM_MESSAGE, REQUEST_HEADER, ASSISTANT_MESSAGE)
 _inside = _any(USER_MESSAGE, SYSTEM_MESSAGE, REQUEST_HEADER, ASSISTANT_MESSAGE, *MOVES)
 # Turns that closed, with what was said before each, by their codes.
-_turns = re.compile(
+_closed_turns = re.compile(
     b"(?>%s*+%s(?>%s|%s%s*+%s)*+%s)++"
     % (_said, _any(TURN_START), _inside, _any(STEP_START), _inside, _any(STEP_END), _any(TURN_END)),
     re.DOTALL,
@@ -163,7 +163,7 @@ class Quick:
         if first is None:
             first = lines.seqs[0]
         counting = lines.seqs == list(range(first, first + len(lines.seqs)))
-        if not counting or not 0 <= first <= lines.seqs[-1] < 10**18 or not _turns(lines.codes):
+        if not counting or not 0 <= first <= lines.seqs[-1] < 10**18 or not _closed_turns(lines.codes):
             return False
         named = _answered(lines.codes, lines.found)
         ends = list(_of(lines.found, lines.codes, TURN_END))
@@ -187,7 +187,7 @@ class Quick:
         """The byte at which the next line begins."""
         return self._index.offsets[-1]
 
-    def take_over(self, at: int, seq: int, offsets: memoryview, codes: bytes | bytearray, end: End) -> None:
+    def take_over(self, at: int, seq: int, offsets: memoryview, codes: Rows, end: End) -> None:
         """Take turns that another `Quick` passed over, where this one would pass over them too.
 
         They begin at byte `at` with `seq`; `offsets` is where each of their lines ends. This one would where

@@ -7,9 +7,11 @@ from itertools import accumulate, compress, count
 from operator import sub, xor
 
 from triage.log.codes import table
-from triage.log.events import STEP_END, STEP_START, TURN_END, TURN_START
 
-_PAIRS = ((TURN_START, TURN_END), (STEP_START, STEP_END))
+_PAIRS = (
+    (table(turn_start=1), table(turn_end=1)),
+    (table(step_start=1), table(step_end=1)),
+)
 _STATE = table(turn_start=1, turn_end=1, step_start=3, step_end=3)  # by xor: 0 outside, 1, 2 in a step
 _OPENS = table(turn_start=1, step_start=1)
 
@@ -88,8 +90,8 @@ class Index:
             states = accumulate(codes.translate(_STATE), xor)
             self._depths[start:stop] = bytes(map(sub, states, codes.translate(_OPENS)))
             for opens, closes in _PAIRS:
-                opened = compress(count(start), codes.translate(table(**{opens: 1})))
-                closed = compress(count(self.before + start + 1), codes.translate(table(**{closes: 1})))
+                opened = compress(count(start), codes.translate(opens))
+                closed = compress(count(self.before + start + 1), codes.translate(closes))
                 for line, mate in zip(opened, closed, strict=True):
                     self._mates[line] = mate
         self._closed.clear()
