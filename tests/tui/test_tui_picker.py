@@ -71,7 +71,9 @@ def test_the_worst_session_stands_first(tmp_path: Path) -> None:
         assert listed(app) == names
         shown = screen_text(app).splitlines()
         assert shown[0].startswith(" 5 sessions · 4 to repair · 1 unknown outcome · 1 skipped")
-        assert shown[3].startswith("│▶✖ CRASHED    ▲ 1/3        tool_open          2 h     look")
+        assert shown[3].startswith(
+            "│▶✖ CRASHED    ▲ 1/3        tool_open          2 h     look …  …p/refund.jsonl │"
+        )
         assert shown[4].startswith("│ ✖ CRASHED    ◆ 0/1        awaiting_approval")
 
     drive(app, steps)
