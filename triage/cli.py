@@ -176,7 +176,7 @@ def _screen(path: str, how: dict[str, Any]) -> int:
 
     try:
         with opened(path) as log:
-            size = log.size
+            size = log.status.st_size
         say_if_empty(path, size)
         source = path if size > READ_BEHIND_A_SCREEN else open_session(path)
         from triage.tui.app import run

@@ -57,8 +57,7 @@ def read_failures(store: Store, path: str, revision: str) -> int | None:
         with opened(path) as log:
             if log.length == 0:
                 return None
-            status = os.fstat(log.descriptor)
-            place = Place(os.path.realpath(log.path), path, status.st_dev, status.st_ino)
+            place = Place(os.path.realpath(log.path), path, log.status.st_dev, log.status.st_ino)
             text = _Document(log) if log.one_document else _Lines(log)
             folder = os.path.dirname(os.path.abspath(log.path))
             session = store.session(place, text.head(), text.mark)
@@ -183,7 +182,7 @@ class _Lines:
 
     def head(self) -> str:
         """What the log begins with: its first line, or as much of it as `MARK` bytes hold."""
-        return _digest(os.pread(self._log.source, min(MARK, self._log.length), 0).partition(b"\n")[0])
+        return _digest(self._log.read(min(MARK, self._log.length), 0).partition(b"\n")[0])
 
     def mark(self, at: int) -> str:
         """What lies before byte `at`, which may lie beyond `length` by now: the log may have grown."""
@@ -198,7 +197,7 @@ class _Lines:
         at, line = cursor
         page: list[Placed] = []
         after = cursor
-        for raw in lines_of(self._log.source, self._log.length, at):
+        for raw in lines_of(self._log.read, self._log.length, at):
             line += 1
             pieces = read_line(raw, line, at, self._log.format)
             at += len(raw)
@@ -217,7 +216,7 @@ class _Document:
     """A log that is one JSON document. A cursor counts its records."""
 
     def __init__(self, log: Opened) -> None:
-        raw = os.pread(log.source, log.length, 0).removeprefix(b"\xef\xbb\xbf")
+        raw = log.read(log.length, 0).removeprefix(b"\xef\xbb\xbf")
         found = records_of_document(raw, log.format)[0]
         self._records = [record if isinstance(record, dict) else {} for record in found]
 

@@ -23,6 +23,8 @@ def clean(text: str, *, limit: int | None = None) -> str:
     `limit` is the greatest length in characters; a longer text ends in `…`. The result holds no control
     character, no bidi or zero-width one and no lone surrogate, whatever came in.
     """
+    if limit is None and text.isascii() and text.isprintable():
+        return text  # nearly every text
     cut = limit is not None and len(text) > limit
     text = _SUSPECT.sub(_visible, text[:limit] if cut else text)
     if not text.isascii():

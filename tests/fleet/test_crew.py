@@ -49,7 +49,7 @@ def test_rows_come_while_another_file_is_still_being_read(
 ) -> None:
     goes_on = multiprocessing.get_context("fork").Event()
 
-    def slow(path: str, holders: object) -> Row | None:
+    def slow(path: str) -> Row | None:
         if path.endswith("000.jsonl"):
             assert goes_on.wait(30)
         return read_row(path)
@@ -82,7 +82,7 @@ def test_a_scan_that_is_stopped_leaves_nothing_to_the_next(crew: Crew, tmp_path:
 def test_a_worker_that_is_killed_costs_the_file_that_it_was_at_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def deadly(path: str, holders: object) -> Row | None:
+    def deadly(path: str) -> Row | None:
         if path.endswith("020.jsonl"):
             os.kill(os.getpid(), signal.SIGKILL)
         return read_row(path)
@@ -107,7 +107,7 @@ def test_without_workers_the_files_are_read_here(tmp_path: Path) -> None:
 def test_a_fault_of_ours_at_one_file_is_its_row_and_its_trace_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def faulty(path: str, holders: object) -> Row | None:
+    def faulty(path: str) -> Row | None:
         raise KeyError("text of the log")
 
     monkeypatch.setattr(scan, "read_row", faulty)

@@ -57,7 +57,10 @@ def new_lines(journal: Journal | None, since: Journal | None = None) -> tuple[ob
 
 
 @pytest.mark.parametrize("source", LOGS, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_a_log_that_grows_is_as_if_it_had_been_read_whole(source: Path, tmp_path: Path) -> None:
+def test_a_log_that_grows_is_as_if_it_had_been_read_whole(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "ANEW", 0)
     text = source.read_bytes()
     dice = random.Random(source.name)
     ends = [at + 1 for at, byte in enumerate(text) if byte == 10]
@@ -152,6 +155,7 @@ def test_what_an_append_keeps_in_memory_does_not_depend_on_the_logs_size(tmp_pat
 def test_a_turn_of_very_many_calls_is_read_anew_rather_than_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(journal_module, "ANEW", 0)
     monkeypatch.setattr(journal_module, "COPIED_CALLS", 2)
     path = tmp_path / "log.jsonl"
     path.write_bytes(log(turn_start(1), names("a", "b", "c")) + b'{"type": "to')
@@ -160,6 +164,15 @@ def test_a_turn_of_very_many_calls_is_read_anew_rather_than_copied(
     path.write_bytes(log(turn_start(1), names("a")))
     journal = read_journal(str(path))
     assert journal.mark is not None and extend_journal(journal) is not None
+
+
+def test_a_small_log_that_ended_amid_a_line_is_read_anew_once_it_has_grown(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(log(turn_start(1), names("a"))[:-4])
+    session = open_session(str(path))
+    assert session.journal.mark is None
+    path.write_bytes(log(turn_start(1), names("a"), result("a", "text"), turn_end(turn=1)))
+    assert session.read_on().plan.status == "clean"
 
 
 def test_damage_that_no_glance_saw_makes_a_log_doubtful_once_it_owes_something_outside(

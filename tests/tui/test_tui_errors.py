@@ -10,6 +10,7 @@ import pytest
 from tests.helpers import result, turn_start
 from tests.tui.demo import app_on, clean_log, drive, says, screen_text, settle, write
 from triage.failures import failures_of
+from triage.log import blocks
 from triage.session import open_session
 from triage.tui import errors_screen
 from triage.tui.errors_screen import ErrorsScreen
@@ -115,7 +116,8 @@ def test_the_list_can_be_left_while_the_log_is_read(tmp_path: Path, monkeypatch:
     drive(app, steps)
 
 
-def test_a_log_that_has_gone_is_said(tmp_path: Path) -> None:
+def test_a_log_that_has_gone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", 1)  # else it is in memory
     path = write(tmp_path, [turn_start(1), fails("ValueError: x")])
     app = app_on(path)
     (tmp_path / path).unlink()

@@ -544,7 +544,10 @@ def test_the_events_of_a_line_can_be_read_again(tmp_path: Path) -> None:
     assert journal.events(1)[0].line == 1
 
 
-def test_a_line_of_a_log_that_shrank_or_vanished_meanwhile_is_unreadable(tmp_path: Path) -> None:
+def test_a_line_of_a_large_log_that_shrank_or_vanished_meanwhile_is_unreadable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks_module, "BLOCK", 64)
     journal = on_disk(tmp_path, log(*CRASHED))
     os.truncate(journal.path, journal.offsets[2] + 5)
     assert journal.raw(1) == encoded(CRASHED[0], 0) + b"\n"
@@ -555,6 +558,13 @@ def test_a_line_of_a_log_that_shrank_or_vanished_meanwhile_is_unreadable(tmp_pat
     with pytest.raises(Unreadable) as vanished:
         journal.raw(1)
     assert vanished.value.code == "not_found"
+
+
+def test_a_line_of_a_small_log_is_there_as_it_was_read_whatever_became_of_the_file(tmp_path: Path) -> None:
+    journal = on_disk(tmp_path, log(*CRASHED))
+    os.unlink(journal.path)
+    lines = [encoded(happening, seq) + b"\n" for seq, happening in enumerate(CRASHED)]
+    assert [journal.raw(line) for line in range(1, journal.lines + 1)] == lines
 
 
 def test_a_log_of_many_blocks_is_read_as_one_of_a_single_block(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,7 @@ def compose(sessions: Sequence[Session], *, redacted: bool, now: datetime | None
         return markdown_text(redact_text(text) if redacted else text, limit)
 
     shown = [s for s in sessions if s.plan.status != "clean" or next(repairs_in(s.journal), None)]
-    shown.sort(key=lambda session: worst_first(row_of(session, {})))
+    shown.sort(key=lambda session: worst_first(row_of(session)))
     names = _names([session.path for session in shown])
     written = (now or datetime.now(UTC)).isoformat(timespec="seconds")
     looked = f"{counted(len(sessions), 'session')} looked at; {len(shown):,} of them listed here"

@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
 def _rows(starts: Sequence[str], scheduler: str | None) -> dict[str, Row | None]:
     """Each file below `starts` with its row; None for what is no session log."""
     if scheduler is None:
-        return dict(rows(list(files(starts))))
+        return dict(rows(files(starts)))
     urls = list(dict.fromkeys(file for start in starts for file in cluster.files_of(start)))
     found: dict[str, Row | None] = dict.fromkeys(urls)
     found.update((row.path, row) for row in cluster.rows(scheduler, urls) if row is not None)

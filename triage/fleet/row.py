@@ -35,7 +35,8 @@ _LOOKS = (
 class Row(NamedTuple):
     """What `triage scan` says of one session. `bytes` and `events` count; `why` is one sentence or "".
 
-    `danger` orders rows and is not printed: how many unknown calls there are that don't merely look.
+    Not printed: `danger` orders rows, it is how many unknown calls there are that don't merely look; `file`
+    (device, inode) is which file was read.
     """
 
     path: str
@@ -51,39 +52,33 @@ class Row(NamedTuple):
     title: str | None = None
     why: str = ""
     danger: int = 0
+    file: tuple[int, int] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The row as the object that `triage scan --json` prints."""
         fields = self._asdict()
-        del fields["danger"]
+        del fields["danger"], fields["file"]
         return {"schema": SCHEMA, **fields}
 
 
-def read_row(path: str, holders: Mapping[tuple[int, int], Holder] | None = None) -> Row | None:
-    """The row of one path, None where it holds no session log. Raises nothing for a bad file.
-
-    `holders`: who has which file (device, inode) in hand, where that was looked up.
-    """
+def read_row(path: str) -> Row | None:
+    """The row of one path, None where it holds no session log. Raises nothing for a bad file."""
     try:
-        session = open_session(path)
-        return row_of(session, holders or {})
+        return row_of(open_session(path))
     except Unreadable as error:
         if error.code == "not_a_log":
             return None
         return Row(path, None, "unreadable", why=str(error))
 
 
-def row_of(session: Session, holders: Mapping[tuple[int, int], Holder]) -> Row:
-    """The row of a session that was opened; `holders` as for `read_row`."""
+def row_of(session: Session) -> Row:
+    """The row of a session that was opened."""
     plan, journal = session.plan, session.journal
-    holder = holders.get((journal.base.device, journal.base.inode))
     status, why = plan.status, plan.doubt
     if plan.refusal is not None and plan.repairs:
         status, why = "refused", plan.refusal.says
     elif plan.owed:
         why = max(plan.owed, key=_severity).why
-    if holder is not None:
-        status, why = "live", str(holder)
     title = session.title
     return Row(
         path=session.path,
@@ -99,7 +94,14 @@ def row_of(session: Session, holders: Mapping[tuple[int, int], Holder]) -> Row:
         title=title[:TITLE] if title else None,
         why=why,
         danger=sum(_severity(owed) == 2 for owed in plan.owed),
+        file=(journal.base.device, journal.base.inode),
     )
+
+
+def in_use(row: Row, holders: Mapping[tuple[int, int], Holder]) -> Row:
+    """The row, which says so where its file is one of those that somebody has in hand."""
+    holder = holders.get(row.file) if row.file is not None else None
+    return row if holder is None else row._replace(status="live", why=str(holder))
 
 
 def _severity(owed: Owed) -> int:

@@ -7,10 +7,10 @@ import multiprocessing
 import os
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from mmap import mmap
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -18,13 +18,13 @@ from struct import Struct
 from time import monotonic
 
 from triage.fleet.find import files
-from triage.fleet.row import Row, read_row
+from triage.fleet.row import Row, in_use, read_row
 from triage.log.fast import expect_many
-from triage.log.writers import Holder, all_writers
+from triage.log.writers import all_writers
 from triage.trouble import keep_trace
 
 FEW = 32  # files that are read faster than workers start
-CHUNK = 32  # files handed to a worker at a time
+CHUNK = 32  # files handed to a worker at a time, at most; one more chunk waits at it
 AHEAD = 256  # files that are looked for between two looks at the workers
 POLL_SECONDS = 0.1  # between two looks whether to stop
 TELL_SECONDS = 0.05  # after which a worker sends the rows that it has read, its chunk done or not
@@ -81,7 +81,7 @@ class Crew:
 
         `paths` is asked for more while the workers read. Without workers the files are read here.
         """
-        holders, more = all_writers(), iter(paths)
+        holders, more = None, iter(paths)
         waiting: deque[str] = deque()
         found, whole = 0, False
         for worker in self._workers:
@@ -91,22 +91,29 @@ class Crew:
                 new = list(islice(more, AHEAD))
                 waiting.extend(new)
                 found, whole = found + len(new), len(new) < AHEAD
-            rows = self._answers(holders, waiting, POLL_SECONDS if whole else 0)
+            self._hand_out(waiting)
+            holders = all_writers() if holders is None else holders  # while the workers begin
+            rows = self._answers(waiting, POLL_SECONDS if whole else 0)
             if not self._workers and waiting:
-                rows.append(_read(waiting.popleft(), holders))
+                path = waiting.popleft()
+                rows.append((path, _read(path)))
+            rows = [(path, None if row is None else in_use(row, holders)) for path, row in rows]
             yield Part(rows, found, whole)
             if whole and not waiting and not any(len(worker.left) > worker.old for worker in self._workers):
                 return
 
-    def _answers(
-        self, holders: Mapping[tuple[int, int], Holder], waiting: deque[str], seconds: float
-    ) -> list[Read]:
-        """Hand the idle workers what waits, and take what the others have read within some seconds."""
+    def _hand_out(self, waiting: deque[str]) -> None:
+        """Hand what waits to the workers: each has a chunk in reserve, and smaller ones as the end comes near."""
         for worker in self._workers:
-            if waiting and not worker.left:
-                worker.left.extend(waiting.popleft() for _ in range(min(CHUNK, len(waiting))))
+            if waiting and len(worker.left) < CHUNK:
+                count = min(CHUNK, 1 + len(waiting) // (2 * len(self._workers)))
+                paths = [waiting.popleft() for _ in range(count)]
+                worker.left.extend(paths)
                 with suppress(OSError):  # it has ended, which is seen below
-                    worker.connection.send((holders, list(worker.left)))
+                    worker.connection.send(paths)
+
+    def _answers(self, waiting: deque[str], seconds: float) -> list[Read]:
+        """What the workers have read, waiting for it for at most some seconds."""
         rows: list[Read] = []
         busy = {worker.connection: worker for worker in self._workers if worker.left}
         for ready in wait(list(busy), seconds) if busy else ():
@@ -150,15 +157,17 @@ class Scan:
         return self.crew.parts(files(self.starts), stopped)
 
 
-def rows(paths: Sequence[str], workers: int | None = None) -> Iterator[Read]:
+def rows(paths: Iterable[str], workers: int | None = None) -> Iterator[Read]:
     """Each path with its row, as they are read; None for what is no session log.
 
     `workers`: how many processes (default: one a core; few files are read here).
     """
     count = cores() if workers is None else workers
-    crew = Crew(count if count > 1 and len(paths) > FEW else 0)
+    more = iter(paths)
+    first = list(islice(more, FEW + 1))
+    crew = Crew(count if count > 1 and len(first) > FEW else 0)
     try:
-        for part in crew.parts(paths):
+        for part in crew.parts(chain(first, more)):
             yield from part.rows
     finally:
         crew.close()
@@ -169,14 +178,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _read(path: str, holders: Mapping[tuple[int, int], Holder]) -> Read:
+def _read(path: str) -> Row | None:
     """One bad file never stops the rest, whatever it makes of us."""
     try:
-        return path, read_row(path, holders)
+        return read_row(path)
     except Exception as error:
         keep_trace(error)
         why = f"{path}: a fault in triage itself ({type(error).__name__}), its trace is in the state folder"
-        return path, Row(path, None, "unreadable", why=why)
+        return Row(path, None, "unreadable", why=why)
 
 
 def _work(ours: Connection, theirs: Connection, read: mmap, nice: int) -> None:
@@ -190,9 +199,9 @@ def _work(ours: Connection, theirs: Connection, read: mmap, nice: int) -> None:
     count, rows, told = 0, [], monotonic()
     with suppress(EOFError, OSError):
         while True:
-            holders, paths = theirs.recv()
+            paths = theirs.recv()
             for path in paths:
-                rows.append(_read(path, holders)[1])
+                rows.append(_read(path))
                 count += 1
                 COUNT.pack_into(read, 0, count)
                 if path is paths[-1] or monotonic() > told + TELL_SECONDS:

@@ -12,6 +12,7 @@ import os
 import re
 import struct
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from triage.log.blocks import blocks_of
@@ -63,7 +64,7 @@ class Found:
 def look(descriptor: int, start: int, stop: int) -> Found:
     """Look at the lines from byte `start` to `stop` of a native log."""
     found = Found(start)
-    Quick(found, found.index, found.slow, glance).feed(blocks_of(descriptor, stop, start))
+    Quick(found, found.index, found.slow, glance).feed(blocks_of(partial(os.pread, descriptor), stop, start))
     return found
 
 

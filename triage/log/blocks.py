@@ -4,14 +4,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from io import BytesIO
 from itertools import chain
 
 BLOCK = 1 << 18  # bytes read at a time
 
+Read = Callable[[int, int], bytes]  # at most so many bytes of a log, from a byte of it on
+
+
+def is_small(size: int) -> bool:
+    """Whether a log of so many bytes is read all at once."""
+    return size <= BLOCK
+
+
+def read_of(descriptor: int, size: int) -> Read:
+    """How the first `size` bytes of an open file are read: those of a small one all at once, now.
+
+    Raises OSError where that fails, also for a file that only says that it is empty.
+    """
+    return held(os.pread(descriptor, max(size, 1), 0)) if is_small(size) else partial(os.pread, descriptor)
+
+
+def held(data: bytes) -> Read:
+    """How bytes are read that are in memory."""
+    return lambda size, at: data[at : at + size]
+
 
 def blocks_of(
-    descriptor: int, size: int, at: int = 0, progress: Callable[[int, int], None] | None = None
+    read: Read, size: int, at: int = 0, progress: Callable[[int, int], None] | None = None
 ) -> Iterator[tuple[list[bytes], bool]]:
     """The lines from byte `at` to `size`, some at a time, and whether a NUL byte may be among them.
 
@@ -21,7 +42,7 @@ def blocks_of(
     pieces: list[bytes] = []  # of a line that goes on past its block
     damaged = False
     while at < size:
-        block = os.pread(descriptor, min(BLOCK, size - at), at)
+        block = read(min(BLOCK, size - at), at)
         if not block:
             break
         at += len(block)
@@ -43,7 +64,7 @@ def blocks_of(
 
 
 def lines_of(
-    descriptor: int, size: int, at: int = 0, progress: Callable[[int, int], None] | None = None
+    read: Read, size: int, at: int = 0, progress: Callable[[int, int], None] | None = None
 ) -> Iterator[bytes]:
     """The lines from byte `at` to `size`, as `blocks_of` splits them."""
-    return chain.from_iterable(lines for lines, _ in blocks_of(descriptor, size, at, progress))
+    return chain.from_iterable(lines for lines, _ in blocks_of(read, size, at, progress))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from typing import IO, NamedTuple
 
+from triage.log.blocks import Read
+
 MAGIC = b"\x28\xb5\x2f\xfd"
 BLOCK = 1 << 16  # compressed bytes taken at a time; a log holds many small frames
 LARGEST = 4 << 30  # bytes of text: a small file that unpacks to more is no log
@@ -35,9 +37,9 @@ class Text(NamedTuple):
     broken: str
 
 
-def is_compressed(descriptor: int) -> bool:
+def is_compressed(read: Read) -> bool:
     """Whether a file begins as a zstd frame does, whatever its name."""
-    return os.pread(descriptor, len(MAGIC), 0) == MAGIC
+    return read(len(MAGIC), 0) == MAGIC
 
 
 def unpack(descriptor: int, size: int) -> Text:

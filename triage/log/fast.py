@@ -10,9 +10,8 @@ In a large log, and where there are many, these lines are not parsed: see `glanc
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, compress, count, repeat
-from operator import eq, lt
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import accumulate, compress
 from typing import Any, Protocol
 
 from triage.log.codes import CODES, table
@@ -22,6 +21,7 @@ from triage.log.events import (
     STEP_END,
     STEP_START,
     SYSTEM_MESSAGE,
+    TOOL_CALL,
     TOOL_RESULT,
     TURN_END,
     TURN_START,
@@ -36,8 +36,8 @@ GLANCE_FROM = 64 << 20  # bytes of a log from which its long lines are glanced a
 PENDING_BYTES = 16 << 20  # of one turn that are kept; a longer one goes the slow way
 
 _ONES = {kind: table(**{kind: 1}) for kind in KINDS}
-_MOVED = table(tool_call=1, tool_result=1)
-_TURNS = table(turn_start=1, turn_end=1)
+_SETTLING = table(assistant_message=1, tool_call=1, tool_result=1, turn_start=1, turn_end=1)
+_CALL, _RESULT, _MESSAGE = CODES[TOOL_CALL], CODES[TOOL_RESULT], CODES[ASSISTANT_MESSAGE]
 
 
 def _any(*kinds: str) -> bytes:
@@ -127,7 +127,7 @@ class Quick:
             done = 0 if self._kept.raw else self._slowly(lines, 0, 0)
             if done < len(lines):
                 see = parse if damaged else self._see
-                self._kept = self._kept.then(see(lines[done:]))
+                self._kept = self._kept.then(see(lines[done:] if done else lines))
                 self._settle()
 
     def finish(self) -> None:
@@ -167,7 +167,7 @@ class Quick:
             return False
         named = _answered(lines.codes, lines.found)
         ends = list(_of(lines.found, lines.codes, TURN_END))
-        if named is None or any(end.get("time") is None for end in ends) or self._scan.knows(named):
+        if named is None or None in [end.get("time") for end in ends] or self._scan.knows(named):
             return False
         self._write(lines.codes, (ends[-1]["seq"], ends[-1]["time"], ends[-1]["data"]))
         return True
@@ -200,31 +200,27 @@ class Quick:
             self._write(codes, end)
 
 
-def _at(codes: Rows, kind: str) -> Iterator[int]:
-    """The places of a kind, from 0."""
-    return compress(count(), codes.translate(_ONES[kind]))
-
-
 def _of(found: Iterable[Any], codes: Rows, kind: str) -> Iterator[Any]:
     """What was found in the lines of a kind."""
     return compress(found, codes.translate(_ONES[kind]))
 
 
-def _answered(codes: Rows, found: Sequence[Any]) -> Mapping[str, int] | None:
-    """The ids of the calls and where each was named; None unless each is answered once, later in its turn."""
-    named: dict[str, int] = {}
-    calls = 0
-    for at in _at(codes, ASSISTANT_MESSAGE):
-        calls += len(found[at])
-        for id in found[at]:
-            named[id] = at
-    results = list(_of(found, codes, TOOL_RESULT))
-    if not calls == len(named) == len(results) == len(set(results)):
-        return None
-    moves = codes.translate(_MOVED)
-    places = list(compress(count(), moves))
-    origins = list(map(named.get, compress(found, moves), repeat(len(codes))))
-    if not all(map(lt, origins, places)):
-        return None
-    turn_of = list(accumulate(codes.translate(_TURNS))).__getitem__
-    return named if all(map(eq, map(turn_of, origins), map(turn_of, places))) else None
+def _answered(codes: Rows, found: Iterable[Any]) -> Collection[str] | None:
+    """The ids of the calls; None unless each is named, then dispatched if at all, then answered, in one turn."""
+    named: dict[str, bool] = {}
+    owed: dict[str, bool] = {}
+    for code, what in compress(zip(codes, found, strict=True), codes.translate(_SETTLING)):
+        if code == _CALL:
+            if what not in owed:
+                return None
+        elif code == _RESULT:
+            if owed.pop(what, None) is None:
+                return None
+        elif code == _MESSAGE:
+            for id in what:
+                if id in named:
+                    return None
+                named[id] = owed[id] = True
+        elif owed:  # where a turn begins or ends
+            return None
+    return named

@@ -23,7 +23,7 @@ from itertools import chain, pairwise
 from typing import Protocol
 
 from triage.log.ahead import HEAD, Stretch
-from triage.log.blocks import blocks_of
+from triage.log.blocks import Read, blocks_of
 from triage.log.fast import Quick
 
 PIECE = 16 << 20  # bytes of a log that are looked at in one go, at least
@@ -172,7 +172,7 @@ def _turn_end_after(descriptor: int, at: int, size: int) -> int:
 
 
 def read(
-    descriptor: int,
+    log: Read,
     pieces: Sequence[Piece],
     quick: Quick,
     helpers: Sequence[Ahead],
@@ -194,7 +194,7 @@ def read(
         nonlocal own
         start = quick.end
         if start < to:
-            quick.feed(blocks_of(descriptor, to, start, lambda at, _: tell(at - start)))
+            quick.feed(blocks_of(log, to, start, lambda at, _: tell(at - start)))
             own += to - start
 
     def wait_for(start: int) -> Found | None:

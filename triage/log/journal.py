@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from triage.log import compressed, fast, formats
-from triage.log.blocks import BLOCK, blocks_of, lines_of
+from triage.log.blocks import BLOCK, Read, blocks_of, lines_of
 from triage.log.codes import CODES
 from triage.log.decoder import BaseDecoder
 from triage.log.events import EVIDENCE, SETTLE, TURN_START, USER_MESSAGE, Corrupt, Event
@@ -24,7 +24,7 @@ from triage.log.formats import native
 from triage.log.index import Index
 from triage.log.json_text import Malformed, Unfinished, dumps, parse
 from triage.log.lines import BOM, is_inexact, read_line
-from triage.log.source import Base, Opened, Unreadable, new_decoder, open_for_reading, opened, read_base
+from triage.log.source import Base, Opened, Unreadable, base_of, new_decoder, open_for_reading, opened
 from triage.log.split import Splits
 from triage.recovery.scan import Scan
 
@@ -32,7 +32,9 @@ from triage.recovery.scan import Scan
 _RANK = {name: code for name, code in CODES.items() if code >= CODES[TURN_START]}
 
 _OTHER = CODES["other"]  # the last of them
+_BLANK = CODES["blank"]
 HELP_FROM = 64 << 20  # bytes of a log from which other processes are worth their start
+ANEW = 64 << 10  # bytes of a log up to which it is read anew once it has grown, if it ended amid a line
 COPIED_CALLS = 5000  # that are open or unanswered in a scan that is copied: about 0.1 ms each
 LARGEST_DOCUMENT = 256 << 20  # bytes of a one-document log that are read whole
 
@@ -66,6 +68,7 @@ class Journal:
     glanced: bool = False  # whether lines of closed turns were seen without their payloads
     mark: Mark | None = None  # None: a log that grew is read anew
     text: compressed.Text | None = None  # of a log that is compressed: `offsets` count in it
+    at_hand: Read | None = None  # reads what need not be opened again: a small log, and one that is unpacked
 
     @property
     def offsets(self) -> array[int]:
@@ -93,15 +96,15 @@ class Journal:
         return self.index.lines
 
     def raw(self, line: int) -> bytes:
-        """The bytes of a line (from 1) as they are, with its newline.
+        """The bytes of a line (from 1) as they are, with its newline; of a small log, as they were read.
 
         Raises Unreadable where the file has gone or shrunk since.
         """
         if self.one_document:
             return dumps(self.documents[line - 1]).encode()
         start, stop = self.index.start_of(line), self.index.start_of(line + 1)
-        if self.text is not None:
-            return os.pread(self.text.file.fileno(), stop - start, start)
+        if self.at_hand is not None:
+            return self.at_hand(stop - start, start)
         descriptor = open_for_reading(self.path)
         try:
             data = os.pread(descriptor, stop - start, start)
@@ -162,13 +165,13 @@ def read_journal(path: str, progress: Callable[[int, int], None] | None = None) 
 
 def _read(log: Opened, progress: Callable[[int, int], None] | None, glancing: bool) -> Journal:
     journal = Journal(
-        log.path, log.format, log.size, log.modified, log.one_document, _UNREAD,
-        Index(), Scan(), new_decoder(log.format, log.path), [], glanced=glancing, text=log.text,
+        log.path, log.format, log.status.st_size, log.status.st_mtime, log.one_document, _UNREAD, Index(),
+        Scan(), new_decoder(log.format, log.path), [], glanced=glancing, text=log.text, at_hand=log.at_hand,
     )  # fmt: skip
     if log.one_document:
-        _index_document(log.source, log.length, journal)
+        _index_document(log, journal)
     else:
-        _index_lines(log.source, log.length, journal, progress, glancing)
+        _index_lines(log, journal, progress, glancing)
         beside = type(journal.decoder).read_beside is not BaseDecoder.read_beside
         if log.text is not None or beside:
             journal.mark = None
@@ -176,7 +179,7 @@ def _read(log: Opened, progress: Callable[[int, int], None] | None, glancing: bo
         line = max(1, journal.lines)
         says = f"{log.text.broken}: its bytes are kept"
         journal.scan.corrupt(Corrupt(line, log.length, log.length, says, None, True))
-    journal.base = read_base(log.descriptor, journal.scan.next_seq - 1, log.size)
+    journal.base = base_of(log.own, log.status, journal.scan.next_seq - 1, journal.size)
     return journal
 
 
@@ -194,20 +197,20 @@ def extend_journal(
         return None
     with opened(journal.path) as log:
         same = log.format is journal.format and not log.one_document and log.text is None
-        if not same or read_base(log.descriptor, base.last_seq, base.size) != base:
+        if not same or base_of(log.own, log.status, base.last_seq, base.size) != base:
             return None
         lines, copied = mark.lines, _copied(mark, journal.format)
         if copied is None:
             return None
         index = journal.index.until(lines) if whole else Index(lines, journal.index.start_of(lines + 1))
         grown = replace(
-            journal, size=log.size, modified=log.modified, index=index,
+            journal, size=log.length, modified=log.status.st_mtime, index=index, at_hand=log.at_hand,
             scan=copied.scan, decoder=copied.decoder, mark=copied,
         )  # fmt: skip
-        _index_lines(log.source, log.size, grown, progress, glancing=False)
+        _index_lines(log, grown, progress, glancing=False)
         if journal.glanced and grown.scan.owes_outside:
             return None  # as in `read_journal`
-        grown.base = read_base(log.descriptor, grown.scan.next_seq - 1, log.size)
+        grown.base = base_of(log.own, log.status, grown.scan.next_seq - 1, log.length)
         return grown
 
 
@@ -222,33 +225,33 @@ def _copied(mark: Mark, format: formats.Format) -> Mark | None:
 
 
 def _index_lines(
-    descriptor: int,
-    size: int,
+    log: Opened,
     journal: Journal,
     progress: Callable[[int, int], None] | None,
     glancing: bool,
 ) -> None:
     """Index the lines that are not yet in the journal, and leave its mark at the last newline."""
-    whole = _last_newline(descriptor, journal.offsets[-1], size)
+    size = log.length
+    whole = _last_newline(log.read, journal.offsets[-1], size)
     tell = None if progress is None else lambda read, _: progress(read, size)
     splits = journal.mark.splits if journal.mark is not None else Splits(journal.format)
-    _index_stretch(descriptor, whole, journal, splits, tell, glancing)
+    _index_stretch(log, whole, journal, splits, tell, glancing)
     journal.mark = Mark(journal.lines, journal.scan, journal.decoder, splits)
     if whole < size:
-        rest = _copied(journal.mark, journal.format)
+        rest = None if size <= ANEW else _copied(journal.mark, journal.format)
         if rest is None:
             rest, journal.mark = journal.mark, None
         journal.scan, journal.decoder, splits = rest.scan, rest.decoder, rest.splits
-        _index_stretch(descriptor, size, journal, splits, tell, glancing)
+        _index_stretch(log, size, journal, splits, tell, glancing)
     if journal.offsets[-1] < size:
         raise Unreadable("log_moved", f"{journal.path} was cut while it was read: open it again")
 
 
-def _last_newline(descriptor: int, start: int, size: int) -> int:
+def _last_newline(read: Read, start: int, size: int) -> int:
     """The byte behind the last newline between two bytes of a file; `start` where there is none."""
     at = size
     while at > start:
-        block = os.pread(descriptor, min(BLOCK, at - start), max(start, at - BLOCK))
+        block = read(min(BLOCK, at - start), max(start, at - BLOCK))
         found = block.rfind(b"\n")
         if found >= 0:
             return max(start, at - BLOCK) + found + 1
@@ -257,7 +260,7 @@ def _last_newline(descriptor: int, start: int, size: int) -> int:
 
 
 def _index_stretch(
-    descriptor: int,
+    log: Opened,
     size: int,
     journal: Journal,
     splits: Splits,
@@ -279,21 +282,21 @@ def _index_stretch(
         if glancing and not start and size >= HELP_FROM:
             from triage.log import helpers  # a small log has no use for what it imports
 
-            pieces = helpers.pieces_of(descriptor, size)
-            helpers.read(descriptor, pieces, quick, helpers.start(descriptor, pieces), progress)
+            pieces = helpers.pieces_of(log.source, size)
+            helpers.read(log.read, pieces, quick, helpers.start(log.source, pieces), progress)
         else:
-            quick.feed(blocks_of(descriptor, size, start, progress))
+            quick.feed(blocks_of(log.read, size, start, progress))
         quick.finish()
     else:
-        for line, raw in enumerate(lines_of(descriptor, size, start, progress), first):
+        for line, raw in enumerate(lines_of(log.read, size, start, progress), first):
             journal.offsets.append(journal.offsets[-1] + len(raw))
             whole(line, raw)
 
 
 def _index(journal: Journal, line: int, pieces: Sequence[Mapping[str, Any] | Corrupt]) -> None:
     """Feed what a line holds to the scan, in the line's own order, and write its row of the index."""
-    scan, code = journal.scan, CODES["blank"]
-    depth, opened = scan.depth, list[int]()
+    scan, code, depth = journal.scan, _BLANK, journal.scan.depth
+    opened: list[int] = []
     for piece in pieces:
         if isinstance(piece, Corrupt):
             scan.corrupt(piece)
@@ -322,11 +325,12 @@ def _index(journal: Journal, line: int, pieces: Sequence[Mapping[str, Any] | Cor
         journal.index.close(opener, line)
 
 
-def _index_document(descriptor: int, size: int, journal: Journal) -> None:
+def _index_document(log: Opened, journal: Journal) -> None:
+    size = log.length
     if size > LARGEST_DOCUMENT:
         says = f"{journal.path} is one JSON document of {size:,} bytes, too large to be read whole"
         raise Unreadable("document_too_large", says)
-    raw = os.pread(descriptor, size, 0).removeprefix(BOM)
+    raw = log.read(size, 0).removeprefix(BOM)
     events, cut = records_of_document(raw, journal.format)
     for index, record in enumerate(events):
         whole = isinstance(record, dict)

@@ -211,13 +211,13 @@ def salvage(
     while at < len(text):
         try:
             value, end = parse(text, at)
-        except Unfinished:
-            found.append(Fragment(at, len(text), _cut_record(text[at:], starts)))
+        except Unfinished as cut:
+            found.append(Fragment(at, len(text), _certain(cut, text[at:], starts)))
             break
         except Malformed as error:
             start, budget = _next_whole(text, at, error.at, budget, starts, is_record)
-            cut = _cut_record(text[at:start], starts) if start < len(text) else {}
-            found.append(Fragment(at, start, cut))
+            record = _cut_record(text[at:start], starts) if start < len(text) else {}
+            found.append(Fragment(at, start, record))
             at = start
             continue
         found.append(value if isinstance(value, dict) else Fragment(at, end))
@@ -253,12 +253,14 @@ def _next_whole(
 
 def _cut_record(fragment: str, starts: re.Pattern[str]) -> Mapping[str, Any]:
     """What a record that was merely cut short still shows; empty where anything else may hide in it."""
-    if starts.search(fragment, 1):
-        return {}
     try:
         parse(fragment)
     except Unfinished as cut:
-        return cut.root if isinstance(cut.root, dict) else {}
+        return _certain(cut, fragment, starts)
     except Malformed:
-        return {}
+        pass
     return {}
+
+
+def _certain(cut: Unfinished, fragment: str, starts: re.Pattern[str]) -> Mapping[str, Any]:
+    return cut.root if isinstance(cut.root, dict) and not starts.search(fragment, 1) else {}

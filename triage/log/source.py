@@ -11,13 +11,14 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
 import orjson
 
 from triage.log import compressed, formats
-from triage.log.blocks import lines_of
+from triage.log.blocks import Read, is_small, lines_of, read_of
 from triage.log.decoder import BaseDecoder
 from triage.log.formats import native
 from triage.log.json_text import Fragment, Malformed, Unfinished, parse
@@ -56,15 +57,19 @@ def open_for_reading(path: str) -> int:
 
     Raises Unreadable with codes `not_found`, `no_permission`, `is_directory`, `not_a_file`, `io_error`.
     """
+    return _open(path)[0]
+
+
+def _open(path: str) -> tuple[int, os.stat_result]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise unreadable(path, error) from error
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return descriptor
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        return descriptor, status
     os.close(descriptor)
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(status.st_mode):
         raise Unreadable("is_directory", f"{path} is a directory, not a log: name a file in it")
     raise Unreadable("not_a_file", f"{path} is a pipe or a device, not a log: save it to a file first")
 
@@ -83,21 +88,28 @@ def unreadable(path: str, error: OSError) -> Unreadable:
     return Unreadable(code, says)
 
 
+def _nothing() -> tuple[int, os.stat_result]:
+    descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    return descriptor, os.fstat(descriptor)
+
+
 class Opened(NamedTuple):
     """A log that is open for reading, and what it is.
 
-    `path` is the file with its events, `size` its bytes, `modified` in seconds since 1970; `source` is a
-    descriptor of its text, which has `length` bytes and is unpacked (`text`) where the log is compressed.
+    `path` is the file with its events, `status` its state, `own` reads its bytes. `read` reads its text, which
+    has `length` bytes, lies in the file of the descriptor `source`, and is unpacked (`text`) where the log
+    is compressed. `at_hand` reads it, too, also when the log was closed; None for a large one.
     """
 
     path: str
     format: formats.Format
     one_document: bool
-    descriptor: int
-    size: int
-    modified: float
+    status: os.stat_result
+    own: Read
     source: int
     length: int
+    read: Read
+    at_hand: Read | None
     text: compressed.Text | None
 
 
@@ -107,14 +119,17 @@ def opened(path: str) -> Iterator[Opened]:
     path, known = formats.locate(path)
     # The events file of a run that got no further than its header may be missing: a log without events.
     missing = known is not None and not os.path.lexists(path)
-    descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if missing else open_for_reading(path)
+    descriptor, status = _nothing() if missing else _open(path)
     try:
-        status = os.fstat(descriptor)
-        size = status.st_size
-        text = _unpack(descriptor, path, size) if compressed.is_compressed(descriptor) else None
-        source, length = (descriptor, size) if text is None else (text.file.fileno(), text.size)
-        format, one_document = (known, False) if known is not None else _recognise(source, path, length)
-        yield Opened(path, format, one_document, descriptor, size, status.st_mtime, source, length, text)
+        source, length, text = descriptor, status.st_size, None
+        own = read = read_of(descriptor, length)
+        if compressed.is_compressed(own):
+            text = _unpack(descriptor, path, length)
+            source, length = text.file.fileno(), text.size
+            read = partial(os.pread, source)
+        format, one_document = (known, False) if known is not None else _recognise(read, path, length)
+        at_hand = read if text is not None or is_small(length) else None
+        yield Opened(path, format, one_document, status, own, source, length, read, at_hand, text)
     except OSError as error:
         raise unreadable(path, error) from error
     finally:
@@ -140,11 +155,15 @@ def _unpack(descriptor: int, path: str, size: int) -> compressed.Text:
 
 
 def read_base(descriptor: int, last_seq: int, size: int | None = None) -> Base:
-    """The state of an open log, up to `size` bytes (default: all of it)."""
+    """The state of a log that is open, up to `size` bytes (default: all of it)."""
     status = os.fstat(descriptor)
-    size = status.st_size if size is None else size
+    return base_of(partial(os.pread, descriptor), status, last_seq, status.st_size if size is None else size)
+
+
+def base_of(read: Read, status: os.stat_result, last_seq: int, size: int) -> Base:
+    """The state of a log, up to `size` bytes."""
     start = max(0, size - BASE_BYTES)
-    tail = os.pread(descriptor, size - start, start)
+    tail = read(size - start, start)
     return Base(
         status.st_dev,
         status.st_ino,
@@ -155,10 +174,11 @@ def read_base(descriptor: int, last_seq: int, size: int | None = None) -> Base:
     )
 
 
-def _recognise(descriptor: int, path: str, size: int) -> tuple[formats.Format, bool]:
+def _recognise(read: Read, path: str, size: int) -> tuple[formats.Format, bool]:
     """The format of a log, and whether the file is one JSON document that holds its events."""
-    start = os.pread(descriptor, HEAD_BYTES, 0).removeprefix(BOM)
-    quick = _by_first_line(start.partition(b"\n")[0])
+    start = read(HEAD_BYTES, 0).removeprefix(BOM)
+    newline = start.find(b"\n")
+    quick = _by_first_line(start if newline < 0 else start[:newline])
     if quick is not None:
         return quick
     root = _root(start.decode("utf-8", "surrogateescape"))
@@ -166,7 +186,7 @@ def _recognise(descriptor: int, path: str, size: int) -> tuple[formats.Format, b
         if format.document(root) is not None:
             return format, True
     seen = 0
-    for raw in islice(lines_of(descriptor, size), HEAD_LINES):
+    for raw in islice(lines_of(read, size), HEAD_LINES):
         if not raw.removeprefix(BOM).strip(BLANK):
             continue
         seen += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -23,7 +24,7 @@ def last_records(path: str, most: int) -> list[Mapping[str, Any] | bytes]:
     """
     descriptor = open_for_reading(path)
     try:
-        if compressed.is_compressed(descriptor):
+        if compressed.is_compressed(partial(os.pread, descriptor)):
             return []
         start = max(0, os.fstat(descriptor).st_size - BLOCK)
         lines = BytesIO(os.pread(descriptor, BLOCK, start)).readlines()

@@ -123,7 +123,7 @@ def make_plan(state: State, records: Records) -> Plan:
         for turn in state.open_turns
         for call in state.owed[turn]
     ]
-    keys = _keys(judged)
+    keys = _keys(judged) if judged else {}
     entries = {call: _owed(turn, call, judgement, keys[call]) for turn, call, judgement in judged}
     repairs: list[Repair] = []
     for turn in state.open_turns:

@@ -6,7 +6,7 @@ long it is. It judges nothing: `rules` reads what is left here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from triage.log.events import (
@@ -60,22 +60,6 @@ class Scan(Board):
         self._unknown: dict[str, int] = {}
         self._seqs = Seqs()
         self._headers = False
-        self._handlers = {
-            TURN_START: self._turn_start,
-            TURN_END: self._turn_end,
-            STEP_START: self._step_start,
-            STEP_END: self._step_end,
-            ASSISTANT_MESSAGE: self._assistant_message,
-            TOOL_CALL: self._tool_call,
-            TOOL_RESULT: self._tool_result,
-            REQUEST_HEADER: self._request_header,
-            APPROVAL_REQUESTED: self._requested,
-            INPUT_REQUESTED: self._requested,
-            APPROVAL_DECIDED: self._decided,
-            INPUT_RESOLVED: self._decided,
-            EVIDENCE: self._evidence,
-            SETTLE: self._settle,
-        }
 
     # ---- what the reader calls
 
@@ -87,21 +71,22 @@ class Scan(Board):
         says = self._seqs.check(event, self.events)
         if says:
             self.anomaly(says[0], event.line, says[1])
+        type = event.type
         self.enter(event.lane)
-        if event.type not in (EVIDENCE, SETTLE):
+        if type is not EVIDENCE and type is not SETTLE:
             self.events += 1
             self._last = event
-            self._last_time = self._last_time if event.time is None else event.time
+            if event.time is not None:
+                self._last_time = event.time
         if event.ms is not None:
             self._latest_ms = max(event.ms, self._latest_ms or 0)
-        if event.type in KNOWN_TYPES and event.type not in (STEP_END, TURN_END):
-            self._significant = event
-        handler = self._handlers.get(event.type)
-        if handler is not None:
-            return handler(event)
-        if event.type not in KNOWN_TYPES and not event.plain:
-            self._unknown[event.type] = self._unknown.get(event.type, 0) + 1
-        return 0
+        if type in KNOWN_TYPES:
+            if type not in (STEP_END, TURN_END):
+                self._significant = event
+        elif type not in _HANDLERS and not event.plain:
+            self._unknown[type] = self._unknown.get(type, 0) + 1
+        handler = _HANDLERS.get(type)
+        return 0 if handler is None else handler(self, event)
 
     @property
     def next_seq(self) -> int:
@@ -507,6 +492,24 @@ class Scan(Board):
                     keep(waiting.inconsistent, (event.line, says), KEPT_LINES)
         for asked in early:
             keep(asked.inconsistent, (event.line, says), KEPT_LINES)
+
+
+_HANDLERS: dict[str, Callable[[Scan, Event], int]] = {
+    TURN_START: Scan._turn_start,
+    TURN_END: Scan._turn_end,
+    STEP_START: Scan._step_start,
+    STEP_END: Scan._step_end,
+    ASSISTANT_MESSAGE: Scan._assistant_message,
+    TOOL_CALL: Scan._tool_call,
+    TOOL_RESULT: Scan._tool_result,
+    REQUEST_HEADER: Scan._request_header,
+    APPROVAL_REQUESTED: Scan._requested,
+    INPUT_REQUESTED: Scan._requested,
+    APPROVAL_DECIDED: Scan._decided,
+    INPUT_RESOLVED: Scan._decided,
+    EVIDENCE: Scan._evidence,
+    SETTLE: Scan._settle,
+}
 
 
 def _count(value: object) -> int | None:

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.worker import get_current_worker
 
 from triage.fleet.listing import FILTERS, ORDERS, Listing
-from triage.fleet.row import NEEDS_REPAIR, read_row, row_of
+from triage.fleet.row import NEEDS_REPAIR, in_use, read_row, row_of
 from triage.fleet.row import Row as Entry
 from triage.fleet.scan import Part, Read, Scan
 from triage.log.writers import all_writers
@@ -293,5 +293,5 @@ class PickerScreen(View[None]):
 
 def _again(session: Session) -> Entry | None:
     """The row of a session as it is now; the log is read once more only where it changed."""
-    holders = all_writers()
-    return read_row(session.path, holders) if changed(session) else row_of(session, holders)
+    row = read_row(session.path) if changed(session) else row_of(session)
+    return None if row is None else in_use(row, all_writers())

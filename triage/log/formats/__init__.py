@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -63,10 +64,11 @@ class HasRows(Protocol):
 # they are, and the night is short.
 FORMATS = ("native", "claude", "codex", "copilot", "klbr", "maka", "orchestral", "dsh", "pi")
 
-# The file that makes a folder one log, and the format that knows what it means.
-_FOLDERS = {"run.json": "maka"}
+# A log that is a folder: the file that makes it one, the file with its events, the format that knows them.
+_FOLDERS = (("run.json", "events.jsonl", "maka"),)
 
 
+@cache
 def load(name: str) -> Format:
     """The format of a name in `FORMATS`."""
     return cast("Format", import_module(f"{__name__}.{name}"))
@@ -84,9 +86,10 @@ def is_log_folder(path: str) -> bool:
 
 def locate(path: str) -> tuple[str, Format | None]:
     """The events file of the log that `path` names, and its format where that is known from the place."""
-    folder = path if os.path.isdir(path) else os.path.dirname(path)
-    for header, name in _FOLDERS.items():
-        if not os.path.lexists(os.path.join(folder, header)):
+    is_folder = os.path.isdir(path)
+    for header, events, name in _FOLDERS:
+        folder = path if is_folder else os.path.dirname(path) if path.endswith(events) else None
+        if folder is None or not os.path.lexists(os.path.join(folder, header)):
             continue
         format = load(name)
         found = format.events_file(path) if isinstance(format, IsFolder) else None
