@@ -219,7 +219,7 @@ def _append(large: bool) -> Callable[[Inputs, int], Values]:
                 session.apply(answers)
                 found.append((perf_counter() - start) * 1000)
             os.truncate(path, session.journal.size)
-            os.utime(path, (session.journal.modified, session.journal.modified))
+            os.utime(path, (session.journal.status.st_mtime, session.journal.status.st_mtime))
         return found
 
     return measure

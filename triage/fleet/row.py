@@ -94,7 +94,7 @@ def row_of(session: Session) -> Row:
         title=title[:TITLE] if title else None,
         why=why,
         danger=sum(_severity(owed) == 2 for owed in plan.owed),
-        file=(journal.base.device, journal.base.inode),
+        file=(journal.status.st_dev, journal.status.st_ino),
     )
 
 

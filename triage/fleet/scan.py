@@ -103,7 +103,7 @@ class Crew:
                 return
 
     def _hand_out(self, waiting: deque[str]) -> None:
-        """Hand what waits to the workers: each has a chunk in reserve, and smaller ones as the end comes near."""
+        """Hand what waits to the workers. Each has a chunk in reserve, a smaller one as the end is near."""
         for worker in self._workers:
             if waiting and len(worker.left) < CHUNK:
                 count = min(CHUNK, 1 + len(waiting) // (2 * len(self._workers)))

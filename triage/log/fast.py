@@ -58,10 +58,13 @@ See = Callable[[list[bytes]], Seen]
 End = tuple[int, Any, Mapping[str, Any]]  # seq, time and data of a turn_end
 
 
+_small = parse  # how to look at the lines of a small log
+
+
 def sight(size: int, glancing: bool) -> See:
     """How to look at the lines of `size` bytes. `glancing`: without all of a long one."""
     if size < TYPES_FROM and not glancing:
-        return parse
+        return _small
     from triage.log.glance import decode, glance
 
     return glance if glancing else decode
@@ -69,8 +72,10 @@ def sight(size: int, glancing: bool) -> See:
 
 def expect_many() -> None:
     """Many logs will be read by this process: decoding by types is worth its import for small ones, too."""
-    global TYPES_FROM
-    TYPES_FROM = 0
+    global _small
+    from triage.log.glance import decode
+
+    _small = decode
 
 
 class Resting(Protocol):
@@ -206,7 +211,7 @@ def _of(found: Iterable[Any], codes: Rows, kind: str) -> Iterator[Any]:
 
 
 def _answered(codes: Rows, found: Iterable[Any]) -> Collection[str] | None:
-    """The ids of the calls; None unless each is named, then dispatched if at all, then answered, in one turn."""
+    """The ids of the calls; None unless each is named, maybe dispatched, and answered, all in one turn."""
     named: dict[str, bool] = {}
     owed: dict[str, bool] = {}
     for code, what in compress(zip(codes, found, strict=True), codes.translate(_SETTLING)):

@@ -13,9 +13,10 @@ what an open turn owes: no plan rests on a glance.
 from __future__ import annotations
 
 import re
-from itertools import compress, count, repeat
+from enum import Enum
+from itertools import compress, count
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -24,7 +25,6 @@ from triage.log.seen import KINDS, Seen, parse, parsed
 
 LONG = 2 << 10  # bytes of a line from which it is probed
 
-_CODE_OF = {kind: CODES[kind] for kind in KINDS}
 _MESSAGES, _TURN_ENDS = table(assistant_message=1), table(turn_end=1)
 # A result and a call need their id in front.
 _probe = re.compile(
@@ -39,6 +39,25 @@ _second = re.compile(
 _first, _last = itemgetter(0), itemgetter(-2)
 
 
+class _Kind(Enum):
+    """A type, which has its code in it: 0 for one that is none of the quick way's."""
+
+    _ignore_ = "kind"
+    for kind in CODES:
+        vars()[kind] = kind
+
+    code: int
+
+    def __new__(cls, kind: str) -> Self:
+        self = object.__new__(cls)
+        self._value_, self.code = kind, CODES[kind] if kind in KINDS else 0
+        return self
+
+    @classmethod
+    def _missing_(cls, _: object) -> Self:
+        return cls("other")
+
+
 class _Call(msgspec.Struct, gc=False):
     id: str
 
@@ -50,7 +69,7 @@ class _Data(msgspec.Struct, gc=False):
 
 class _Record(msgspec.Struct, gc=False):
     seq: int
-    type: str
+    type: _Kind
     data: _Data
 
 
@@ -83,7 +102,7 @@ def _seen(lines: list[bytes], heads: list[bytes]) -> Seen:
     if not len(records) == begun == ended == len(lines):
         return parse(lines)
     seqs = [record.seq for record in records]
-    codes = bytearray(map(_CODE_OF.get, [record.type for record in records], repeat(0)))
+    codes = bytearray([record.type.code for record in records])
     found: list[Any] = [record.data.tool_call_id for record in records]
     for at in compress(count(), codes.translate(_MESSAGES)):
         found[at] = [call.id for call in records[at].data.tool_calls or ()]

@@ -11,12 +11,13 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
 
 from triage.log import compressed, fast, formats
-from triage.log.blocks import BLOCK, Read, blocks_of, lines_of
+from triage.log.blocks import BLOCK, Read, blocks_of, is_small, lines_of
 from triage.log.codes import CODES
 from triage.log.decoder import BaseDecoder
 from triage.log.events import EVIDENCE, SETTLE, TURN_START, USER_MESSAGE, Corrupt, Event
@@ -39,9 +40,6 @@ COPIED_CALLS = 5000  # that are open or unanswered in a scan that is copied: abo
 LARGEST_DOCUMENT = 256 << 20  # bytes of a one-document log that are read whole
 
 
-_UNREAD = Base(0, 0, 0, "", True, -1)  # of a log that is still being read
-
-
 class Mark(NamedTuple):
     """What is known as of the last newline of a log: where reading goes on once the log has grown."""
 
@@ -57,10 +55,8 @@ class Journal:
 
     path: str
     format: formats.Format
-    size: int
-    modified: float
+    status: os.stat_result
     one_document: bool
-    base: Base
     index: Index
     scan: Scan
     decoder: BaseDecoder
@@ -69,6 +65,21 @@ class Journal:
     mark: Mark | None = None  # None: a log that grew is read anew
     text: compressed.Text | None = None  # of a log that is compressed: `offsets` count in it
     at_hand: Read | None = None  # reads what need not be opened again: a small log, and one that is unpacked
+    find_base: Callable[[], Base] | None = None  # None until the log was read
+    found_base: Base | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of the file."""
+        return self.status.st_size
+
+    @property
+    def base(self) -> Base:
+        """The exact state of the file that was read."""
+        if self.found_base is None:
+            assert self.find_base is not None
+            self.found_base = self.find_base()
+        return self.found_base
 
     @property
     def offsets(self) -> array[int]:
@@ -165,8 +176,8 @@ def read_journal(path: str, progress: Callable[[int, int], None] | None = None) 
 
 def _read(log: Opened, progress: Callable[[int, int], None] | None, glancing: bool) -> Journal:
     journal = Journal(
-        log.path, log.format, log.status.st_size, log.status.st_mtime, log.one_document, _UNREAD, Index(),
-        Scan(), new_decoder(log.format, log.path), [], glanced=glancing, text=log.text, at_hand=log.at_hand,
+        log.path, log.format, log.status, log.one_document, Index(), Scan(),
+        new_decoder(log.format, log.path), [], glanced=glancing, text=log.text, at_hand=log.at_hand,
     )  # fmt: skip
     if log.one_document:
         _index_document(log, journal)
@@ -179,8 +190,14 @@ def _read(log: Opened, progress: Callable[[int, int], None] | None, glancing: bo
         line = max(1, journal.lines)
         says = f"{log.text.broken}: its bytes are kept"
         journal.scan.corrupt(Corrupt(line, log.length, log.length, says, None, True))
-    journal.base = base_of(log.own, log.status, journal.scan.next_seq - 1, journal.size)
+    _bind(journal, log)
     return journal
+
+
+def _bind(journal: Journal, log: Opened) -> None:
+    """Bind a journal to the state of its log: now, or once somebody asks where the bytes are in memory."""
+    find = partial(base_of, log.own, log.status, journal.scan.next_seq - 1, journal.size)
+    journal.find_base, journal.found_base = find, None if is_small(journal.size) else find()
 
 
 def extend_journal(
@@ -204,13 +221,13 @@ def extend_journal(
             return None
         index = journal.index.until(lines) if whole else Index(lines, journal.index.start_of(lines + 1))
         grown = replace(
-            journal, size=log.length, modified=log.status.st_mtime, index=index, at_hand=log.at_hand,
+            journal, status=log.status, index=index, at_hand=log.at_hand,
             scan=copied.scan, decoder=copied.decoder, mark=copied,
         )  # fmt: skip
         _index_lines(log, grown, progress, glancing=False)
         if journal.glanced and grown.scan.owes_outside:
             return None  # as in `read_journal`
-        grown.base = base_of(log.own, log.status, grown.scan.next_seq - 1, log.length)
+        _bind(grown, log)
         return grown
 
 
@@ -233,12 +250,13 @@ def _index_lines(
     """Index the lines that are not yet in the journal, and leave its mark at the last newline."""
     size = log.length
     whole = _last_newline(log.read, journal.offsets[-1], size)
+    anew = whole < size <= ANEW
     tell = None if progress is None else lambda read, _: progress(read, size)
     splits = journal.mark.splits if journal.mark is not None else Splits(journal.format)
-    _index_stretch(log, whole, journal, splits, tell, glancing)
-    journal.mark = Mark(journal.lines, journal.scan, journal.decoder, splits)
-    if whole < size:
-        rest = None if size <= ANEW else _copied(journal.mark, journal.format)
+    _index_stretch(log, size if anew else whole, journal, splits, tell, glancing)
+    journal.mark = None if anew else Mark(journal.lines, journal.scan, journal.decoder, splits)
+    if journal.mark is not None and whole < size:
+        rest = _copied(journal.mark, journal.format)
         if rest is None:
             rest, journal.mark = journal.mark, None
         journal.scan, journal.decoder, splits = rest.scan, rest.decoder, rest.splits
@@ -269,8 +287,10 @@ def _index_stretch(
 ) -> None:
     """Index the lines from where the journal ends to byte `size`."""
 
+    index, format = journal.index, journal.format
+
     def whole(line: int, raw: bytes) -> None:
-        pieces = read_line(raw, line, journal.index.start_of(line), journal.format)
+        pieces = read_line(raw, line, index.start_of(line), format)
         _index(journal, line, pieces)
         found = splits.see(raw, line, pieces)
         if found:

@@ -36,6 +36,8 @@ class Seen(NamedTuple):
 
     def part(self, start: int, stop: int | None = None) -> Seen:
         """From `start` to `stop`, excluded."""
+        if not start and stop == len(self.raw):
+            return self
         here = slice(start, stop)
         return Seen(self.raw[here], self.seqs[here], self.codes[here], self.found[here])
 

@@ -88,17 +88,28 @@ def unreadable(path: str, error: OSError) -> Unreadable:
     return Unreadable(code, says)
 
 
-def _nothing() -> tuple[int, os.stat_result]:
+def _open_events(path: str) -> tuple[str, formats.Format | None, int, os.stat_result]:
+    """The file with the events of the log that `path` names, and its format where the place says it."""
+    if not formats.may_be_of_a_folder(path):
+        try:
+            return path, None, *_open(path)  # nearly every log
+        except Unreadable as error:
+            if error.code != "is_directory":
+                raise
+    path, known = formats.locate(path)
+    if known is None or os.path.lexists(path):
+        return path, known, *_open(path)
+    # The events file of a run that got no further than its header may be missing: a log without events.
     descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    return descriptor, os.fstat(descriptor)
+    return path, known, descriptor, os.fstat(descriptor)
 
 
 class Opened(NamedTuple):
     """A log that is open for reading, and what it is.
 
-    `path` is the file with its events, `status` its state, `own` reads its bytes. `read` reads its text, which
-    has `length` bytes, lies in the file of the descriptor `source`, and is unpacked (`text`) where the log
-    is compressed. `at_hand` reads it, too, also when the log was closed; None for a large one.
+    `path` is the file with its events, `status` its state, `own` reads its bytes. `read` reads its text,
+    which has `length` bytes, lies in the file of the descriptor `source`, and is unpacked (`text`) where the
+    log is compressed. `at_hand` reads it, too, also when the log was closed; None for a large one.
     """
 
     path: str
@@ -116,10 +127,7 @@ class Opened(NamedTuple):
 @contextmanager
 def opened(path: str) -> Iterator[Opened]:
     """Open a log for reading, recognise it, and close it. Raises Unreadable as `read_journal` does."""
-    path, known = formats.locate(path)
-    # The events file of a run that got no further than its header may be missing: a log without events.
-    missing = known is not None and not os.path.lexists(path)
-    descriptor, status = _nothing() if missing else _open(path)
+    path, known, descriptor, status = _open_events(path)
     try:
         source, length, text = descriptor, status.st_size, None
         own = read = read_of(descriptor, length)

@@ -294,11 +294,14 @@ class Scan(Board):
         calls[id] = call
         self._by_id.setdefault(id, []).append(call)
         if turn is not None:
-            call.dispatches.extend(turn.dispatches.get(id, ()))
+            if id in turn.dispatches:
+                call.dispatches.extend(turn.dispatches[id])
             for request in turn.early_requests.pop(id, ()):
                 self._attach(request, call)
-            call.inconsistent.extend(turn.early_contradictions.pop(id, ()))
-            self._answer(call, next(iter(turn.early_results.pop(id, ())), None))
+            if id in turn.early_contradictions:
+                call.inconsistent.extend(turn.early_contradictions.pop(id))
+            if id in turn.early_results:
+                self._answer(call, turn.early_results.pop(id)[0])
         return call
 
     def _tool_call(self, event: Event) -> int:

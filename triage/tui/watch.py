@@ -70,7 +70,7 @@ def changed(session: Session) -> str:
         return f"grew by {size_in_words(now.st_size - size)}: r reads it again"
     if now.st_size < size:
         return f"was cut by {size_in_words(size - now.st_size)}: r reads it again"
-    if now.st_ino != journal.base.inode or now.st_mtime != journal.modified:
+    if now.st_ino != journal.base.inode or now.st_mtime != journal.status.st_mtime:
         return "was changed: r reads it again"
     return ""
 

@@ -84,12 +84,17 @@ def is_log_folder(path: str) -> bool:
     return os.path.isdir(path) and locate(path)[1] is not None
 
 
+def may_be_of_a_folder(path: str) -> bool:
+    """Whether a file of this name may be the events file of a log that is a folder."""
+    return path.endswith(tuple(events for _, events, _ in _FOLDERS))
+
+
 def locate(path: str) -> tuple[str, Format | None]:
     """The events file of the log that `path` names, and its format where that is known from the place."""
     is_folder = os.path.isdir(path)
     for header, events, name in _FOLDERS:
-        folder = path if is_folder else os.path.dirname(path) if path.endswith(events) else None
-        if folder is None or not os.path.lexists(os.path.join(folder, header)):
+        folder = path if is_folder else os.path.dirname(path)
+        if not (is_folder or path.endswith(events)) or not os.path.lexists(os.path.join(folder, header)):
             continue
         format = load(name)
         found = format.events_file(path) if isinstance(format, IsFolder) else None

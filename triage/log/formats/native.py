@@ -59,19 +59,12 @@ class Decoder(BaseDecoder):
 
     def decode(self, record: Mapping[str, Any], line: int) -> Sequence[Event] | None:
         """The event that a record of a line (from 1) holds; None where it is no event."""
-        type = record.get("type")
+        get = record.get
+        type, seq, data = get("type"), get("seq"), get("data")
         if not isinstance(type, str):
             return None
-        seq, data = record.get("seq"), record.get("data")
-        return (
-            Event(
-                type,
-                data if isinstance(data, dict) else {},
-                line,
-                seq if _is_seq(seq) else None,
-                record.get("time"),
-            ),
-        )
+        data = data if isinstance(data, dict) else {}
+        return (Event(type, data, line, seq if _is_seq(seq) else None, get("time")),)
 
     def encode(
         self,
@@ -99,4 +92,4 @@ def document(value: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | None:
 
 
 def _is_seq(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_SEQ
+    return type(value) is int and 0 <= value <= LARGEST_SEQ
