@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ COMMANDS = {
     "errors": "what failed in many sessions, and how often the same failure came back",
 }
 
+GARBAGE = 50_000  # objects between two looks for garbage: little is made, and imports make none
+
 _EPILOG = (
     "commands (triage COMMAND --help):\n"
     + "".join(f"  {name:<9}{says}\n" for name, says in COMMANDS.items())
@@ -38,6 +41,7 @@ never changed except by an append that you confirm."""
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `triage` with `argv` (default: the process's own). Returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    gc.set_threshold(GARBAGE)
     _make_outputs_safe()
     try:
         code = _run(arguments)

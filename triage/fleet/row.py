@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from triage.log.source import Unreadable
-from triage.log.writers import Holder
+from triage.log.writers import writer
 from triage.recovery.plan import Owed
 from triage.session import Session, open_session
 
@@ -30,6 +31,8 @@ _LOOKS = (
     "stat",
     "show",
 )
+_LOOKING = frozenset(_LOOKS)
+_RANKS = {"crashed": 1, "refused": 1, "doubtful": 2, "unreadable": 3, "live": 4, "clean": 5}
 
 
 class Row(NamedTuple):
@@ -75,10 +78,11 @@ def row_of(session: Session) -> Row:
     """The row of a session that was opened."""
     plan, journal = session.plan, session.journal
     status, why = plan.status, plan.doubt
+    severities = [_severity(owed) for owed in plan.owed]
     if plan.refusal is not None and plan.repairs:
         status, why = "refused", plan.refusal.says
-    elif plan.owed:
-        why = max(plan.owed, key=_severity).why
+    elif severities:
+        why = plan.owed[severities.index(max(severities))].why
     title = session.title
     return Row(
         path=session.path,
@@ -93,15 +97,15 @@ def row_of(session: Session) -> Row:
         last_time=session.last_time,
         title=title[:TITLE] if title else None,
         why=why,
-        danger=sum(_severity(owed) == 2 for owed in plan.owed),
+        danger=severities.count(2),
         file=(journal.status.st_dev, journal.status.st_ino),
     )
 
 
-def in_use(row: Row, holders: Mapping[tuple[int, int], Holder]) -> Row:
-    """The row, which says so where its file is one of those that somebody has in hand."""
-    holder = holders.get(row.file) if row.file is not None else None
-    return row if holder is None else row._replace(status="live", why=str(holder))
+def in_use(row: Row, writers: Mapping[tuple[int, int], int]) -> Row:
+    """The row, which says so where its file is one of those that a process is writing (`all_writers`)."""
+    pid = writers.get(row.file) if row.file is not None else None
+    return row if pid is None else row._replace(status="live", why=str(writer(pid)))
 
 
 def _severity(owed: Owed) -> int:
@@ -109,13 +113,10 @@ def _severity(owed: Owed) -> int:
     if owed.label != "UNKNOWN":
         return 0
     name = (owed.name or "").lower()
-    return (
-        1 if any(part in name.replace("-", "_").split("_") or name.startswith(part) for part in _LOOKS) else 2
-    )
+    return 1 if name.startswith(_LOOKS) or not _LOOKING.isdisjoint(re.split("[-_]", name)) else 2
 
 
 def worst_first(row: Row) -> tuple[object, ...]:
     """The order of rows: what may have done damage first, then what else needs a person, then the rest."""
-    ranks = {"crashed": 1, "refused": 1, "doubtful": 2, "unreadable": 3, "live": 4, "clean": 5}
-    rank = 0 if row.unknown and row.status in ("crashed", "refused") else ranks[row.status]
+    rank = 0 if row.unknown and row.status in ("crashed", "refused") else _RANKS[row.status]
     return rank, -row.danger, -row.unknown, -row.waiting, -row.owed, row.path

@@ -21,14 +21,12 @@ from triage.fleet.find import files
 from triage.fleet.row import Row, in_use, read_row
 from triage.log.fast import expect_many
 from triage.log.writers import all_writers
-from triage.trouble import keep_trace
 
 FEW = 32  # files that are read faster than workers start
-CHUNK = 32  # files handed to a worker at a time, at most; one more chunk waits at it
+CHUNK = 64  # files handed to a worker at a time, at most; one more chunk waits at it
 AHEAD = 256  # files that are looked for between two looks at the workers
 POLL_SECONDS = 0.1  # between two looks whether to stop
 TELL_SECONDS = 0.05  # after which a worker sends the rows that it has read, its chunk done or not
-GARBAGE = 50_000  # objects that a worker makes between two looks for garbage: it keeps next to nothing
 NICE = 10  # how far workers stand back behind a screen
 
 COUNT = Struct("Q")
@@ -72,6 +70,7 @@ class Crew:
         """End the workers, whatever they are at."""
         for worker in self._workers:
             worker.process.kill()
+        for worker in self._workers:
             worker.process.join()
             worker.connection.close()
         self._workers.clear()
@@ -81,7 +80,7 @@ class Crew:
 
         `paths` is asked for more while the workers read. Without workers the files are read here.
         """
-        holders, more = None, iter(paths)
+        writers, more = None, iter(paths)
         waiting: deque[str] = deque()
         found, whole = 0, False
         for worker in self._workers:
@@ -92,12 +91,12 @@ class Crew:
                 waiting.extend(new)
                 found, whole = found + len(new), len(new) < AHEAD
             self._hand_out(waiting)
-            holders = all_writers() if holders is None else holders  # while the workers begin
+            writers = all_writers() if writers is None else writers  # while the workers begin
             rows = self._answers(waiting, POLL_SECONDS if whole else 0)
             if not self._workers and waiting:
                 path = waiting.popleft()
                 rows.append((path, _read(path)))
-            rows = [(path, None if row is None else in_use(row, holders)) for path, row in rows]
+            rows = [(path, None if row is None else in_use(row, writers)) for path, row in rows]
             yield Part(rows, found, whole)
             if whole and not waiting and not any(len(worker.left) > worker.old for worker in self._workers):
                 return
@@ -183,6 +182,8 @@ def _read(path: str) -> Row | None:
     try:
         return read_row(path)
     except Exception as error:
+        from triage.trouble import keep_trace
+
         keep_trace(error)
         why = f"{path}: a fault in triage itself ({type(error).__name__}), its trace is in the state folder"
         return Row(path, None, "unreadable", why=why)
@@ -195,7 +196,6 @@ def _work(ours: Connection, theirs: Connection, read: mmap, nice: int) -> None:
     os.nice(nice)
     expect_many()
     gc.freeze()  # what is here already is never garbage
-    gc.set_threshold(GARBAGE)
     count, rows, told = 0, [], monotonic()
     with suppress(EOFError, OSError):
         while True:

@@ -24,7 +24,7 @@ from triage.log.events import EVIDENCE, SETTLE, TURN_START, USER_MESSAGE, Corrup
 from triage.log.formats import native
 from triage.log.index import Index
 from triage.log.json_text import Malformed, Unfinished, dumps, parse
-from triage.log.lines import BOM, is_inexact, read_line
+from triage.log.lines import BOM, certain, is_inexact, read_line
 from triage.log.source import Base, Opened, Unreadable, base_of, new_decoder, open_for_reading, opened
 from triage.log.split import Splits
 from triage.recovery.scan import Scan
@@ -290,6 +290,10 @@ def _index_stretch(
     index, format = journal.index, journal.format
 
     def whole(line: int, raw: bytes) -> None:
+        record = certain(raw)
+        if record is not None and not splits.waits:
+            _index(journal, line, (record,))  # nearly every line
+            return
         pieces = read_line(raw, line, index.start_of(line), format)
         _index(journal, line, pieces)
         found = splits.see(raw, line, pieces)
@@ -330,10 +334,9 @@ def _index(journal: Journal, line: int, pieces: Sequence[Mapping[str, Any] | Cor
             continue
         code = _OTHER
         for event in events:
-            closes = scan.feed(event)
+            closes, rank = scan.feed(event), _RANK.get(event.type, _OTHER)
             if closes:
                 opened.append(closes)
-            rank = _RANK.get(event.type, _OTHER)
             if rank < code:
                 code = rank
     if len(pieces) > 1:

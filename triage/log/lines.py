@@ -15,14 +15,20 @@ BOM = b"\xef\xbb\xbf"
 BLANK = b" \t\r\n"
 
 
-def pieces_of(raw: bytes, format: formats.Format) -> list[Mapping[str, Any] | Fragment]:
-    """The records of a line and the fragments between them, in order; positions count in its text."""
+def certain(raw: bytes) -> Mapping[str, Any] | None:
+    """The record that a line is, where nothing about it is in doubt; else None."""
     try:
         record = orjson.loads(raw)
-        if type(record) is dict and not is_inexact(record):
-            return [record]
     except orjson.JSONDecodeError:
-        pass
+        return None
+    return record if type(record) is dict and not is_inexact(record) else None
+
+
+def pieces_of(raw: bytes, format: formats.Format) -> list[Mapping[str, Any] | Fragment]:
+    """The records of a line and the fragments between them, in order; positions count in its text."""
+    record = certain(raw)
+    if record is not None:
+        return [record]
     # Without its newline, which in the middle of a cut text would make an error of what is merely cut.
     text = raw.removeprefix(BOM).removesuffix(b"\n").decode("utf-8", "surrogateescape")
     return salvage(text, starts_with(format.FIRST_KEYS), format.recognise)

@@ -9,11 +9,10 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import orjson
 
@@ -122,11 +121,22 @@ class Opened(NamedTuple):
     read: Read
     at_hand: Read | None
     text: compressed.Text | None
+    descriptor: int
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _: object, error: object, trace: object) -> None:
+        os.close(self.descriptor)
+        if isinstance(error, OSError):
+            raise unreadable(self.path, error) from error
 
 
-@contextmanager
-def opened(path: str) -> Iterator[Opened]:
-    """Open a log for reading, recognise it, and close it. Raises Unreadable as `read_journal` does."""
+def opened(path: str) -> Opened:
+    """A log that is open for reading, and recognised. Raises Unreadable as `read_journal` does.
+
+    It closes the log as a context manager, and makes Unreadable of an OSError meanwhile.
+    """
     path, known, descriptor, status = _open_events(path)
     try:
         source, length, text = descriptor, status.st_size, None
@@ -137,11 +147,14 @@ def opened(path: str) -> Iterator[Opened]:
             read = partial(os.pread, source)
         format, one_document = (known, False) if known is not None else _recognise(read, path, length)
         at_hand = read if text is not None or is_small(length) else None
-        yield Opened(path, format, one_document, status, own, source, length, read, at_hand, text)
-    except OSError as error:
-        raise unreadable(path, error) from error
-    finally:
+        return Opened(
+            path, format, one_document, status, own, source, length, read, at_hand, text, descriptor
+        )
+    except BaseException as error:
         os.close(descriptor)
+        if isinstance(error, OSError):
+            raise unreadable(path, error) from error
+        raise
 
 
 def new_decoder(format: formats.Format, path: str) -> BaseDecoder:

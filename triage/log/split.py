@@ -28,6 +28,11 @@ class Splits:
         self._lines: list[str] = []
         self._size = self._tries = 0
 
+    @property
+    def waits(self) -> bool:
+        """Whether a record has begun that may go on. If not, nothing is to be seen in a whole one."""
+        return bool(self._lines)
+
     def see(
         self, raw: bytes, line: int, pieces: Sequence[Mapping[str, Any] | Corrupt]
     ) -> tuple[int, str] | None:
@@ -35,8 +40,6 @@ class Splits:
 
         Where it ends a broken record: the first line of that, and what is wrong, for a person.
         """
-        if not self._lines and len(pieces) == 1 and not isinstance(pieces[0], Corrupt):
-            return None  # nearly every line
         if any(not isinstance(piece, Corrupt) and self._format.recognise(piece) for piece in pieces):
             self._lines.clear()
             return None

@@ -73,16 +73,24 @@ def find_writers(status: os.stat_result) -> Writers:
     return _elsewhere(status)
 
 
-def all_writers() -> dict[tuple[int, int], Holder]:
-    """Who holds which file (device, inode) open for writing now, as far as this user may see; Linux only."""
-    found: dict[tuple[int, int], Holder] = {}
+def all_writers() -> dict[tuple[int, int], int]:
+    """Which process holds which file (device, inode) open for writing now, as far as this user may see.
+
+    Linux only.
+    """
+    found: dict[tuple[int, int], int] = {}
     if sys.platform != "linux":
         return found
     with suppress(OSError):
         for pid in _others():
             for file in _written_files(pid):
-                found.setdefault(file, _holder(int(pid), "writes"))
+                found.setdefault(file, int(pid))
     return found
+
+
+def writer(pid: int) -> Holder:
+    """The process of this pid, which `all_writers` found."""
+    return _holder(pid, "writes")
 
 
 def _written_files(pid: str) -> Iterator[tuple[int, int]]:

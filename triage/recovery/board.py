@@ -56,10 +56,9 @@ class Board:
         return bool(self._by_id) and any(id in self._by_id for id in ids)
 
     def enter(self, lane: str) -> None:
-        """Go on in a lane, a new one or one that is known."""
-        if lane != self._lane_name:
-            self._lane_name = lane
-            self._lane = self._lanes.setdefault(lane, Lane())
+        """Go on in another lane, a new one or one that is known."""
+        self._lane_name = lane
+        self._lane = self._lanes.setdefault(lane, Lane())
 
     def anomaly(self, code: str, line: int | None, says: str) -> None:
         """Note something wrong with the log; past `KEPT_PER_CODE` of one code they are counted only."""

@@ -72,7 +72,8 @@ class Scan(Board):
         if says:
             self.anomaly(says[0], event.line, says[1])
         type = event.type
-        self.enter(event.lane)
+        if event.lane != self._lane_name:
+            self.enter(event.lane)
         if type is not EVIDENCE and type is not SETTLE:
             self.events += 1
             self._last = event

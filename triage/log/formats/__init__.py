@@ -66,6 +66,7 @@ FORMATS = ("native", "claude", "codex", "copilot", "klbr", "maka", "orchestral",
 
 # A log that is a folder: the file that makes it one, the file with its events, the format that knows them.
 _FOLDERS = (("run.json", "events.jsonl", "maka"),)
+_EVENTS = tuple(events for _, events, _ in _FOLDERS)
 
 
 @cache
@@ -86,15 +87,15 @@ def is_log_folder(path: str) -> bool:
 
 def may_be_of_a_folder(path: str) -> bool:
     """Whether a file of this name may be the events file of a log that is a folder."""
-    return path.endswith(tuple(events for _, events, _ in _FOLDERS))
+    return os.fspath(path).endswith(_EVENTS)
 
 
 def locate(path: str) -> tuple[str, Format | None]:
     """The events file of the log that `path` names, and its format where that is known from the place."""
     is_folder = os.path.isdir(path)
     for header, events, name in _FOLDERS:
-        folder = path if is_folder else os.path.dirname(path)
-        if not (is_folder or path.endswith(events)) or not os.path.lexists(os.path.join(folder, header)):
+        folder, last = (path, events) if is_folder else os.path.split(path)
+        if last != events or not os.path.lexists(os.path.join(folder, header)):
             continue
         format = load(name)
         found = format.events_file(path) if isinstance(format, IsFolder) else None
