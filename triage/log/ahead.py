@@ -42,7 +42,7 @@ class Found:
         """No call is remembered here; who takes a stretch over sees to that."""
         return False
 
-    def pass_over(self, events: int, start: int, end: Event, headers: bool) -> None:
+    def pass_over(self, events: int, end: Event, headers: bool) -> None:
         """Lengthen the last stretch, or begin one."""
         first = end.line - events
         if self.expected_seq is not None and self.stretches:

@@ -29,7 +29,7 @@ from triage.log.events import (
     Event,
 )
 from triage.log.index import Index
-from triage.log.seen import KINDS, MOVES, Seen, parse
+from triage.log.seen import KINDS, MOVES, NOTHING, Seen, parse
 
 TYPES_FROM = 8 << 20  # bytes from which decoding by types is worth its import
 GLANCE_FROM = 64 << 20  # bytes of a log from which its long lines are glanced at
@@ -96,8 +96,8 @@ class Resting(Protocol):
     def knows(self, ids: Iterable[str]) -> bool:
         """Whether an unanswered call of one of these ids is remembered."""
 
-    def pass_over(self, events: int, start: int, end: Event, headers: bool) -> None:
-        """Take a stretch of events that ends in the `turn_end` of the turn of line `start`."""
+    def pass_over(self, events: int, end: Event, headers: bool) -> None:
+        """Take a stretch of events that ends in a `turn_end`."""
 
 
 class Quick:
@@ -114,7 +114,7 @@ class Quick:
         see: See,
     ) -> None:
         self._scan, self._index, self._slow, self._see = scan, index, slow, see
-        self._kept = Seen([], [], bytearray(), [])  # since the last turn that closed
+        self._kept = NOTHING  # since the last turn that closed
 
     @property
     def at_rest(self) -> bool:
@@ -129,16 +129,15 @@ class Quick:
         for lines, damaged in blocks:
             at = self._index.offsets.pop()
             self._index.offsets.extend(accumulate(map(len, lines), initial=at))
-            done = 0 if self._kept.raw else self._slowly(lines, 0, 0)
+            done = 0 if self._kept.raw or self._scan.idle else self._slowly(lines, 0, 0)
             if done < len(lines):
-                see = parse if damaged else self._see
+                see = parse if damaged or not lines[-1].endswith(b"\n") else self._see
                 self._kept = self._kept.then(see(lines[done:] if done else lines))
                 self._settle()
 
     def finish(self) -> None:
         """Send the stretch that is still open the slow way: no more lines come."""
-        lines = self._kept.raw
-        self._kept = self._kept.part(len(lines))
+        lines, self._kept = self._kept.raw, NOTHING
         self._slowly(lines, 0, len(lines))
 
     def _slowly(self, lines: list[bytes], done: int, stop: int) -> int:
@@ -159,7 +158,7 @@ class Quick:
             passed = self._pass_over(kept.part(done, stop))
             done = stop if passed else self._slowly(kept.raw, done, stop)
         self._kept = kept.part(done)
-        if sum(map(len, self._kept.raw)) > PENDING_BYTES:
+        if self._kept.raw and sum(map(len, self._kept.raw)) > PENDING_BYTES:
             self.finish()
 
     def _pass_over(self, lines: Seen) -> bool:
@@ -179,11 +178,10 @@ class Quick:
 
     def _write(self, codes: Rows, end: End) -> None:
         """Write the rows of turns that closed, the last of them by `end`."""
-        turn = self._index.lines + codes.rfind(CODES[TURN_START]) + 1
         self._index.add_turns(codes)
         seq, time, data = end
         event = Event(TURN_END, data, self._index.lines, seq, time)
-        self._scan.pass_over(len(codes), turn, event, CODES[REQUEST_HEADER] in codes)
+        self._scan.pass_over(len(codes), event, CODES[REQUEST_HEADER] in codes)
 
     # ---- what another process found
 

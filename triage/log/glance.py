@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from enum import Enum
 from itertools import compress, count
-from operator import itemgetter
 from typing import Any, Self
 
 import msgspec
@@ -36,7 +35,6 @@ _second = re.compile(
     rb'\{[ \t]*"(?:(?:seq|time|data)"|type"[ \t]*:[ \t]*"(?:'
     rb"(?:tool|turn|step|user|assistant|system|request|approval|input)_))"
 ).search
-_first, _last = itemgetter(0), itemgetter(-2)
 
 
 class _Kind(Enum):
@@ -73,7 +71,7 @@ class _Record(msgspec.Struct, gc=False):
     data: _Data
 
 
-_decode = msgspec.json.Decoder(_Record).decode_lines
+_decode = msgspec.json.Decoder(_Record).decode
 
 
 def glance(lines: list[bytes]) -> Seen:
@@ -94,12 +92,8 @@ def decode(lines: list[bytes]) -> Seen:
 def _seen(lines: list[bytes], heads: list[bytes]) -> Seen:
     """What is seen of lines; `heads` stand in for them."""
     try:
-        records = _decode(b"".join(heads))
-        begun, ended = bytes(map(_first, lines)).count(b"{"), bytes(map(_last, lines)).count(b"}")
-    except (msgspec.DecodeError, RecursionError, IndexError):
-        return parse(lines)
-    # Each line begins and ends as an object and there are as many of these: each line is one.
-    if not len(records) == begun == ended == len(lines):
+        records = list(map(_decode, heads))
+    except (msgspec.DecodeError, RecursionError):
         return parse(lines)
     seqs = [record.seq for record in records]
     codes = bytearray([record.type.code for record in records])

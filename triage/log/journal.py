@@ -24,7 +24,7 @@ from triage.log.events import EVIDENCE, SETTLE, TURN_START, USER_MESSAGE, Corrup
 from triage.log.formats import native
 from triage.log.index import Index
 from triage.log.json_text import Malformed, Unfinished, dumps, parse
-from triage.log.lines import BOM, certain, is_inexact, read_line
+from triage.log.lines import BOM, certain, is_inexact, read_damaged, read_line
 from triage.log.source import Base, Opened, Unreadable, base_of, new_decoder, open_for_reading, opened
 from triage.log.split import Splits
 from triage.recovery.scan import Scan
@@ -144,7 +144,7 @@ class Journal:
             event
             for record in self.records(line)
             for event in decoder.decode(record, line) or ()
-            if event.type not in (EVIDENCE, SETTLE)
+            if event.type is not EVIDENCE and event.type is not SETTLE
         ]
 
     def first_prompt(self) -> str | None:
@@ -294,7 +294,7 @@ def _index_stretch(
         if record is not None and not splits.waits:
             _index(journal, line, (record,))  # nearly every line
             return
-        pieces = read_line(raw, line, index.start_of(line), format)
+        pieces = read_damaged(raw, line, index.start_of(line), format) if record is None else [record]
         _index(journal, line, pieces)
         found = splits.see(raw, line, pieces)
         if found:

@@ -29,6 +29,10 @@ def pieces_of(raw: bytes, format: formats.Format) -> list[Mapping[str, Any] | Fr
     record = certain(raw)
     if record is not None:
         return [record]
+    return _salvaged(raw, format)
+
+
+def _salvaged(raw: bytes, format: formats.Format) -> list[Mapping[str, Any] | Fragment]:
     # Without its newline, which in the middle of a cut text would make an error of what is merely cut.
     text = raw.removeprefix(BOM).removesuffix(b"\n").decode("utf-8", "surrogateescape")
     return salvage(text, starts_with(format.FIRST_KEYS), format.recognise)
@@ -41,7 +45,15 @@ def read_line(
 
     `line` from 1; `offset` is the byte of the file at which the line begins. A blank line has neither.
     """
-    pieces = pieces_of(raw, format)
+    record = certain(raw)
+    return read_damaged(raw, line, offset, format) if record is None else [record]
+
+
+def read_damaged(
+    raw: bytes, line: int, offset: int, format: formats.Format
+) -> list[Mapping[str, Any] | Corrupt]:
+    """The same of a line that is no `certain` record."""
+    pieces = _salvaged(raw, format)
     if len(pieces) == 1 and not isinstance(pieces[0], Fragment):
         return [pieces[0]]
     body = raw.removeprefix(BOM)

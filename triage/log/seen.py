@@ -36,6 +36,8 @@ class Seen(NamedTuple):
 
     def part(self, start: int, stop: int | None = None) -> Seen:
         """From `start` to `stop`, excluded."""
+        if start == len(self.raw):
+            return NOTHING
         if not start and stop == len(self.raw):
             return self
         here = slice(start, stop)
@@ -48,6 +50,9 @@ class Seen(NamedTuple):
         return Seen(
             self.raw + more.raw, self.seqs + more.seqs, self.codes + more.codes, self.found + more.found
         )
+
+
+NOTHING = Seen([], [], bytearray(), [])
 
 
 def parse(lines: list[bytes]) -> Seen:

@@ -6,7 +6,6 @@ Only ever for reading. What is no log is refused here, in one sentence that name
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Mapping
@@ -183,6 +182,8 @@ def read_base(descriptor: int, last_seq: int, size: int | None = None) -> Base:
 
 def base_of(read: Read, status: os.stat_result, last_seq: int, size: int) -> Base:
     """The state of a log, up to `size` bytes."""
+    import hashlib  # here, because a scan of many logs has no use for it
+
     start = max(0, size - BASE_BYTES)
     tail = read(size - start, start)
     return Base(

@@ -104,8 +104,8 @@ class Scan(Board):
         """The seq that the next event should carry; None where any would do."""
         return self._seqs.expected
 
-    def pass_over(self, events: int, start: int, end: Event, headers: bool) -> None:
-        """Take a stretch of events that ends in the `turn_end` of the turn of line `start`.
+    def pass_over(self, events: int, end: Event, headers: bool) -> None:
+        """Take a stretch of events that ends in a `turn_end`.
 
         For stretches that leave nothing behind: every call answered once, steps paired, seqs counting up.
         """
@@ -113,7 +113,7 @@ class Scan(Board):
         self._last, self._last_time = end, end.time
         self._seqs.pass_over(end.seq or 0)
         self._headers |= headers
-        self._last_turn = Turn(start, end.seq or 0, None, ended=end.line)
+        self._last_turn = None
         self._of_last_turn.clear()
 
     def corrupt(self, corrupt: Corrupt) -> None:
@@ -244,7 +244,7 @@ class Scan(Board):
             turn.attempt = turn.step_attempt = None
             turn.spoke = turn.moved_on = event.line
             usage = event.data.get("usage")
-            if isinstance(usage, Mapping):
+            if isinstance(usage, dict):
                 turn.input_tokens += _count(usage.get("input_tokens")) or 0
         named = event.data.get("tool_calls")
         if named is None:
@@ -253,7 +253,7 @@ class Scan(Board):
             self.anomaly("odd_data", event.line, "tool_calls is not a list: no call could be read from it")
             return 0
         for order, entry in enumerate(named):
-            id = call_id(entry, "id", "tool_call_id") if isinstance(entry, Mapping) else None
+            id = call_id(entry, "id", "tool_call_id") if isinstance(entry, dict) else None
             if id is None:
                 self.anomaly(
                     "call_without_id", event.line, "a call that carries no id: nothing can answer it"

@@ -133,4 +133,4 @@ class State(NamedTuple):
     last_time: Any  # the time of the last event that carries one
     significant: Event | None  # the last one that neither ends something nor is unknown
     latest_ms: int | None  # the latest time of any event, where the format gives times in ms
-    last_turn: Turn | None  # the turn that was opened last in the main lane, open or not
+    last_turn: Turn | None  # the turn that was opened last in the main lane; None where it was passed over

@@ -182,7 +182,7 @@ class Decoder(BaseDecoder):
 
     def _plain(self, type: str, record: Mapping[str, Any], lane: _Lane) -> Event:
         """A record that is shown and not judged."""
-        foreign = type in KNOWN_TYPES or type in (EVIDENCE, SETTLE)
+        foreign = type in KNOWN_TYPES
         event = self._event(f"claude/{type}" if foreign else type, lane, record)
         event.plain = type in _PLAIN or type in ("user", "assistant")
         return event

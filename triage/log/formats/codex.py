@@ -187,7 +187,7 @@ class Decoder(BaseDecoder):
 
     def _plain(self, type: str, payload: Mapping[str, Any], known: bool = True, of: str = "") -> Event:
         """A record that is shown and not judged. `of` is the kind of record around it."""
-        if type in KNOWN_TYPES or type in (EVIDENCE, SETTLE) or not type:
+        if type in KNOWN_TYPES or not type:
             type = f"{of}/{type}" if of else f"codex/{type}"
         event = self._event(type, payload)
         event.plain = known

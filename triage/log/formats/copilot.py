@@ -20,7 +20,6 @@ from triage.log.events import (
     GATED,
     IMPLICIT,
     KNOWN_TYPES,
-    SETTLE,
     STEP_END,
     STEP_START,
     SYSTEM_MESSAGE,
@@ -130,7 +129,7 @@ class Decoder(BaseDecoder):
     def _plain(self, record: Record, data: Record, lane: str = "") -> Event:
         """A record that is shown and not judged."""
         type = record["type"]
-        name = f"copilot/{type}" if type in KNOWN_TYPES or type in (EVIDENCE, SETTLE) else type
+        name = f"copilot/{type}" if type in KNOWN_TYPES else type
         event = self._event(name, data, lane)
         event.plain = type in TYPES
         return event

@@ -18,7 +18,6 @@ from triage.log.events import (
     APPROVAL_DECIDED,
     APPROVAL_REQUESTED,
     ASSISTANT_MESSAGE,
-    EVIDENCE,
     KNOWN_TYPES,
     SETTLE,
     STEP_END,
@@ -264,8 +263,6 @@ class Decoder(BaseDecoder):
         elif type == "approval/decided":
             event.type = APPROVAL_DECIDED
             event.data = _decision(data)
-        elif type in (EVIDENCE, SETTLE):
-            event.type = f"dsh/{type}"
 
     # ---- the header and the facts
 

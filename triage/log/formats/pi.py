@@ -170,7 +170,7 @@ class Decoder(BaseDecoder):
 
     def _plain(self, type: str, record: Mapping[str, Any]) -> Event:
         """A record that is shown and not judged."""
-        foreign = type in KNOWN_TYPES or type in (EVIDENCE, SETTLE)
+        foreign = type in KNOWN_TYPES
         event = self._event(f"pi/{type}" if foreign else type, record)
         event.plain = type in _KEYS or type == "session"
         return event
