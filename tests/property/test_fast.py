@@ -271,6 +271,10 @@ ODD = {
     "a result in the next turn": numbered(*TURN[:4], *CLOSED[5:], turn_start(2), TURN[4], turn_end()),
     "a call in the next turn": numbered(*CLOSED, turn_start(2), dispatch("call_1"), turn_end()),
     "a call named twice": numbered(*TURN[:3], *TURN[2:], step_end(), turn_end()),
+    "a call named twice, by other names": numbered(
+        *TURN[:3], names(("call_1", "python", {})), *TURN[3:], step_end(), turn_end()
+    ),
+    "a call named before its turn": numbered(TURN[2], turn_start(1), TURN[4], turn_end()),
     "a call named outside": numbered(TURN[2], *TURN[4:], turn_start(1), turn_end()),
     "a result that nothing named": numbered(turn_start(1), result("call_9"), turn_end()),
     "steps that nest": numbered(turn_start(1), step_start(), *TURN[1:], step_end(), step_end(), turn_end()),

@@ -716,13 +716,18 @@ def test_a_file_without_permission_is_said_to_be_so() -> None:
             assert unreadable(path) == "no_permission"
 
 
+@pytest.mark.parametrize("good", [0, 1, 2, 3], ids="after {} reads".format)
 def test_an_error_of_the_disk_while_reading_is_unreadable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    good: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "log.jsonl"
     path.write_bytes(log(*CRASHED))
+    monkeypatch.setattr(blocks_module, "BLOCK", 64)
+    read, left = os.pread, iter([None] * good)
 
     def failing(*args: Any) -> bytes:
+        for _ in left:
+            return read(*args)
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(os, "pread", failing)

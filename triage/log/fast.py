@@ -36,7 +36,7 @@ GLANCE_FROM = 64 << 20  # bytes of a log from which its long lines are glanced a
 PENDING_BYTES = 16 << 20  # of one turn that are kept; a longer one goes the slow way
 
 _ONES = {kind: table(**{kind: 1}) for kind in KINDS}
-_SETTLING = table(assistant_message=1, tool_call=1, tool_result=1, turn_start=1, turn_end=1)
+_SETTLING = table(assistant_message=1, tool_call=1, tool_result=1, turn_end=1)
 _CALL, _RESULT, _MESSAGE = CODES[TOOL_CALL], CODES[TOOL_RESULT], CODES[ASSISTANT_MESSAGE]
 
 
@@ -209,7 +209,7 @@ def _of(found: Iterable[Any], codes: Rows, kind: str) -> Iterator[Any]:
 
 
 def _answered(codes: Rows, found: Iterable[Any]) -> Collection[str] | None:
-    """The ids of the calls; None unless each is named, maybe dispatched, and answered, all in one turn."""
+    """The ids of the calls; None unless each is named once, then answered once, before the turn ends."""
     named: dict[str, bool] = {}
     owed: dict[str, bool] = {}
     for code, what in compress(zip(codes, found, strict=True), codes.translate(_SETTLING)):
@@ -224,6 +224,6 @@ def _answered(codes: Rows, found: Iterable[Any]) -> Collection[str] | None:
                 if id in named:
                     return None
                 named[id] = owed[id] = True
-        elif owed:  # where a turn begins or ends
+        elif owed:  # where a turn ends
             return None
     return named

@@ -20,7 +20,7 @@ from typing import Any, Self
 import msgspec
 
 from triage.log.codes import CODES, table
-from triage.log.seen import KINDS, Seen, parse, parsed
+from triage.log.seen import Seen, parse, parsed
 
 LONG = 2 << 10  # bytes of a line from which it is probed
 
@@ -38,7 +38,7 @@ _second = re.compile(
 
 
 class _Kind(Enum):
-    """A type, which has its code in it: 0 for one that is none of the quick way's."""
+    """A type, which has its code in it."""
 
     _ignore_ = "kind"
     for kind in CODES:
@@ -48,7 +48,7 @@ class _Kind(Enum):
 
     def __new__(cls, kind: str) -> Self:
         self = object.__new__(cls)
-        self._value_, self.code = kind, CODES[kind] if kind in KINDS else 0
+        self._value_, self.code = kind, CODES[kind]
         return self
 
     @classmethod

@@ -31,7 +31,7 @@ class Seen(NamedTuple):
 
     raw: list[bytes]
     seqs: list[int]  # -1 where the quick way can't tell
-    codes: bytearray  # 0 where it can't
+    codes: bytearray  # 0 or that of a type that is none of `KINDS` where it can't
     found: list[Any]  # a move's id, the ids that a message names, a turn_end's record
 
     def part(self, start: int, stop: int | None = None) -> Seen:

@@ -92,10 +92,9 @@ def may_be_of_a_folder(path: str) -> bool:
 
 def locate(path: str) -> tuple[str, Format | None]:
     """The events file of the log that `path` names, and its format where that is known from the place."""
-    is_folder = os.path.isdir(path)
-    for header, events, name in _FOLDERS:
-        folder, last = (path, events) if is_folder else os.path.split(path)
-        if last != events or not os.path.lexists(os.path.join(folder, header)):
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    for header, _, name in _FOLDERS:
+        if not os.path.lexists(os.path.join(folder, header)):
             continue
         format = load(name)
         found = format.events_file(path) if isinstance(format, IsFolder) else None
