@@ -332,6 +332,12 @@ def test_blank_lines_keep_their_place_in_the_count_of_lines() -> None:
     assert evidence(plan, "a") == [5, 6]
 
 
+def test_a_record_that_newlines_broke_is_told_also_where_one_of_its_lines_is_an_object_by_itself() -> None:
+    broken = b'{"seq":1,"type":"user_message","time":null,"data":\n{"content":"hi"}\n}\n'
+    found = [(a.code, a.line) for a in read(log(turn_start(1)) + broken).scan.state().anomalies]
+    assert ("split_record", 2) in found
+
+
 def test_lines_are_split_on_the_byte_newline_alone() -> None:
     for separator in ("\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c"):
         text = json.dumps(
