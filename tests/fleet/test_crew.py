@@ -50,18 +50,18 @@ def test_rows_come_while_another_file_is_still_being_read(
     goes_on = multiprocessing.get_context("fork").Event()
 
     def slow(path: str) -> Row | None:
-        if path.endswith("000.jsonl"):
-            assert goes_on.wait(30)
+        assert not path.endswith("000.jsonl") or goes_on.wait(30)
         return read_row(path)
 
     monkeypatch.setattr(scan, "read_row", slow)
-    crew, paths, seen = Crew(2), fill(tmp_path), []
+    crew, paths, rows = Crew(2), fill(tmp_path, 400), dict[str, Row | None]()
     for part in crew.parts(paths):
-        seen += [path for path, _ in part.rows]
-        if len(seen) == len(paths) - scan.CHUNK:
-            goes_on.set()
+        rows.update(part.rows)
+        if len(rows) == len(paths) - max(len(worker.left) for worker in crew._workers):
+            assert paths[0] not in rows or goes_on.is_set()
+            goes_on.set()  # all has come but what waits behind that file
     crew.close()
-    assert seen.index(paths[0]) >= len(paths) - scan.CHUNK and sorted(seen) == paths
+    assert rows == {path: read_row(path) for path in paths}
 
 
 def test_files_are_looked_for_while_others_are_read(crew: Crew, tmp_path: Path) -> None:
@@ -77,6 +77,28 @@ def test_a_scan_that_is_stopped_leaves_nothing_to_the_next(crew: Crew, tmp_path:
     asked = iter((False, True))
     assert len(list(crew.parts(paths, lambda: next(asked)))) == 1
     assert read(crew, paths[:3]) == {path: read_row(path) for path in paths[:3]}
+
+
+def test_what_a_stopped_scan_had_handed_out_is_not_read_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on, seen = multiprocessing.get_context("fork").Event(), tmp_path / "seen"
+
+    def slow(path: str) -> Row | None:
+        with seen.open("a") as file:
+            file.write(f"{path}\n")
+        assert goes_on.wait(30)
+        return None
+
+    monkeypatch.setattr(scan, "read_row", slow)
+    crew, paths = Crew(2), fill(tmp_path)
+    asked = iter((False, True))
+    assert len(list(crew.parts(paths, lambda: next(asked)))) == 1
+    goes_on.set()
+    assert read(crew, ["the next"]) == {"the next": None}
+    crew.close()
+    assert seen.read_text().count("the next") == 1
+    assert len(seen.read_text().splitlines()) <= 3, "one file at each worker, and the next scan's"
 
 
 def test_a_worker_that_is_killed_costs_the_file_that_it_was_at_and_no_other(

@@ -29,7 +29,8 @@ POLL_SECONDS = 0.1  # between two looks whether to stop
 TELL_SECONDS = 0.05  # after which a worker sends the rows that it has read, its chunk done or not
 NICE = 10  # how far workers stand back behind a screen
 
-COUNT = Struct("Q")
+COUNT = Struct("Q")  # of files that a worker was handed since it began
+READ, SKIP = 0, COUNT.size  # where they are shared: how many it has read, and up to which it is to skip them
 
 Read = tuple[str, Row | None]  # a path and its row, None for what is no session log
 
@@ -47,7 +48,7 @@ class Part:
 class _Worker:
     process: BaseProcess
     connection: Connection
-    read: mmap  # how many files it has read, also those whose rows it has not sent
+    shared: mmap
     answered: int = 0
     left: deque[str] = field(default_factory=deque)  # what it was handed and has not answered
     old: int = 0  # so many of these belong to a scan that was stopped
@@ -60,11 +61,11 @@ class Crew:
         context = multiprocessing.get_context("fork")
         self._workers: list[_Worker] = []
         for _ in range(count):
-            (ours, theirs), read = context.Pipe(), mmap(-1, COUNT.size)
-            process = context.Process(target=_work, args=(ours, theirs, read, nice), daemon=True)
+            (ours, theirs), shared = context.Pipe(), mmap(-1, 2 * COUNT.size)
+            process = context.Process(target=_work, args=(ours, theirs, shared, nice), daemon=True)
             process.start()
             theirs.close()  # so that the end of the worker is seen at ours
-            self._workers.append(_Worker(process, ours, read))
+            self._workers.append(_Worker(process, ours, shared))
 
     def close(self) -> None:
         """End the workers, whatever they are at."""
@@ -83,22 +84,29 @@ class Crew:
         writers, more = None, iter(paths)
         waiting: deque[str] = deque()
         found, whole = 0, False
+        try:
+            while not stopped():
+                if not whole:
+                    new = list(islice(more, AHEAD))
+                    waiting.extend(new)
+                    found, whole = found + len(new), len(new) < AHEAD
+                self._hand_out(waiting)
+                writers = all_writers() if writers is None else writers  # while the workers begin
+                rows = self._answers(waiting, POLL_SECONDS if whole else 0)
+                if not self._workers and waiting:
+                    path = waiting.popleft()
+                    rows.append((path, _read(path)))
+                yield Part([(path, row and in_use(row, writers)) for path, row in rows], found, whole)
+                if whole and not waiting and not any(len(each.left) > each.old for each in self._workers):
+                    return
+        finally:
+            self._drop()
+
+    def _drop(self) -> None:
+        """Let the workers skip what they were handed and have not read: it is of a scan that was stopped."""
         for worker in self._workers:
             worker.old = len(worker.left)
-        while not stopped():
-            if not whole:
-                new = list(islice(more, AHEAD))
-                waiting.extend(new)
-                found, whole = found + len(new), len(new) < AHEAD
-            self._hand_out(waiting)
-            writers = all_writers() if writers is None else writers  # while the workers begin
-            rows = self._answers(waiting, POLL_SECONDS if whole else 0)
-            if not self._workers and waiting:
-                path = waiting.popleft()
-                rows.append((path, _read(path)))
-            yield Part([(path, row and in_use(row, writers)) for path, row in rows], found, whole)
-            if whole and not waiting and not any(len(worker.left) > worker.old for worker in self._workers):
-                return
+            COUNT.pack_into(worker.shared, SKIP, worker.answered + worker.old)
 
     def _hand_out(self, waiting: deque[str]) -> None:
         """Hand what waits to the workers. Each has a chunk in reserve, a smaller one as the end is near."""
@@ -126,7 +134,7 @@ class Crew:
     def _lost(self, worker: _Worker, waiting: deque[str]) -> list[Read]:
         """A worker was ended from outside: by the file that it was at, for all we know."""
         self._workers.remove(worker)
-        left, at = list(worker.left), COUNT.unpack(worker.read)[0] - worker.answered
+        left, at = list(worker.left), COUNT.unpack_from(worker.shared, READ)[0] - worker.answered
         waiting.extendleft(path for place, path in enumerate(left) if place >= worker.old and place != at)
         if not worker.old <= at < len(left):
             return []
@@ -188,7 +196,7 @@ def _read(path: str) -> Row | None:
         return Row(path, None, "unreadable", why=why)
 
 
-def _work(ours: Connection, theirs: Connection, read: mmap, nice: int) -> None:
+def _work(ours: Connection, theirs: Connection, shared: mmap, nice: int) -> None:
     """A worker: it answers with the rows of the paths that it is handed, until nobody asks any more."""
     ours.close()  # so that the end of the asker is seen at theirs
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -200,9 +208,10 @@ def _work(ours: Connection, theirs: Connection, read: mmap, nice: int) -> None:
         while True:
             paths = theirs.recv()
             for path in paths:
-                rows.append(_read(path))
+                skipped = count < COUNT.unpack_from(shared, SKIP)[0]
+                rows.append(None if skipped else _read(path))
                 count += 1
-                COUNT.pack_into(read, 0, count)
+                COUNT.pack_into(shared, READ, count)
                 if path is paths[-1] or monotonic() > told + TELL_SECONDS:
                     theirs.send([None if row is None else tuple(row) for row in rows])  # half the work
                     rows, told = [], monotonic()
