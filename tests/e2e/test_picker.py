@@ -80,7 +80,7 @@ def test_a_folder_of_many_sessions_can_be_moved_in_while_it_is_read_and_is_sorte
     for number in range(30):
         shutil.copytree(SAMPLES, samples / f"deep/{number}")
     screen = start(samples, ready=LISTED)
-    screen.wait_until(lambda: screen.marked, "a row")
+    screen.wait_until(lambda: re.search(r" \d+/(?!1 )\d", screen.lines[2]), "two rows")
     screen.press("j")
     screen.wait_until(lambda: re.search(r" (?!1/)\d+/\d", screen.lines[2]), "it moves")
     screen.wait_for("806 sessions", "/806")
