@@ -77,7 +77,7 @@ _decode = msgspec.json.Decoder(_Record).decode
 def glance(lines: list[bytes]) -> Seen:
     """See lines, none of which has a NUL byte in it, and of the long ones only the first keys."""
     heads = lines.copy()
-    for at in compress(count(), map(LONG.__lt__, map(len, lines))):
+    for at in [at for at, line in enumerate(lines) if len(line) > LONG]:
         match = _probe(lines[at])
         if match is not None and lines[at][-3:] == b"}}\n" and _second(lines[at], match.end()) is None:
             heads[at] = match[0] + b"}}\n"
