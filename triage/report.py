@@ -32,6 +32,7 @@ from triage.words import (
 )
 
 WIDTH = 80  # columns where the output is no terminal
+COMMAND = "command"  # the style of a line that is to be copied
 ARGUMENTS = 400  # characters of a call's arguments in a report
 
 
@@ -74,7 +75,8 @@ def plain(session: Session, file: TextIO | None = None, *, redacted: bool = Fals
     bold = terminal and os.environ.get("TERM") != "dumb"
     for indent, text, style in _paragraphs(session):
         text = _redact(text) if redacted else text
-        for line in wrapped(text, max(1, width - indent)):
+        # A command stays on one line, however long: it has to be pasted whole.
+        for line in [text] if style == COMMAND else wrapped(text, max(1, width - indent)):
             says = f"\x1b[1m{line}\x1b[0m" if bold and style == "bold" else line
             out.write(" " * indent + says + "\n")
 
@@ -107,7 +109,7 @@ def _paragraphs(session: Session) -> Iterator[tuple[int, str, str]]:
         for evidence in owed.evidence:
             yield 4, clean(f"line {evidence.line:,}  {evidence.says}"), ""
         for says in _hints(session, owed):
-            yield 4, clean(says), ""
+            yield 4, clean(says), COMMAND if says.startswith("check: ") else ""
     yield from _rest(session)
 
 
@@ -137,18 +139,17 @@ def _rest(session: Session) -> Iterator[tuple[int, str, str]]:
     if plan.status == "crashed":
         yield 0, "", ""
         yield 0, f"Plan: {plan_in_words(plan)}", "bold"
-        yield 2, _how_to_go_on(session), ""
+        yield from _how_to_go_on(session)
 
 
-def _how_to_go_on(session: Session) -> str:
+def _how_to_go_on(session: Session) -> Iterator[tuple[int, str, str]]:
     plan = session.plan
     if plan.refusal is not None:
-        return clean(f"Nothing can be appended ({plan.refusal.code}): {plan.refusal.says}")
+        yield 2, clean(f"Nothing can be appended ({plan.refusal.code}): {plan.refusal.says}"), ""
+        return
     needed = [owed for owed in plan.owed if owed.needs_acknowledgement]
-    if not needed:
-        return clean(f"Nothing needs an answer: triage apply {shlex.quote(session.path)}")
-    command = f"triage apply {shlex.quote(session.path)} {acks_in_words(needed)}"
-    return clean(f"Check {counted(len(needed), 'call')}, then: {command}")
+    yield 2, f"Check {counted(len(needed), 'call')}, then:" if needed else "Nothing needs an answer:", ""
+    yield 2, clean(f"triage apply {shlex.quote(session.path)} {acks_in_words(needed)}".strip()), COMMAND
 
 
 # What a Markdown renderer could take for its own: always, at the edge of a word, at the start, in a link.

@@ -166,7 +166,7 @@ def hint_in_words(hint: Hint) -> Sequence[str]:
     if hint.missing:
         names = ", ".join(f"{{{name}}}" for name in hint.missing)
         lines.append(f"this call has no argument for {names}: fill it in yourself")
-    lines += [f"note: {hint.note}"] if hint.note else []
+    lines += [f"playbook: {hint.note}"] if hint.note else []  # an operator's own is a note
     return [*lines, "by the playbook, this tool only looks"] if hint.read_only else lines
 
 

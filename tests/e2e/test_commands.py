@@ -416,8 +416,15 @@ def test_the_report_is_readable_at_80_columns_and_in_a_pipe(run: Run) -> None:
         for line in done.stdout.splitlines():
             assert line == line.rstrip(), line
             unbreakable = [word for word in line.split() if cell_len(word) > 70]
-            assert cell_len(line) <= 80 or unbreakable, line
+            pasted = line.startswith("  triage apply ")  # a command stays whole
+            assert cell_len(line) <= 80 or unbreakable or pasted, line
             assert line.isascii() or all(char.isprintable() for char in line)
+
+
+def test_a_command_that_is_to_be_pasted_stays_on_one_line(run: Run) -> None:
+    text = run("--plain", "hostile.jsonl", "double-started.jsonl", cwd=SAMPLES).stdout
+    commands = [line for line in text.splitlines() if line.startswith("  triage apply ")]
+    assert [command.count("--ack=") for command in commands] == [3, 2]
 
 
 def test_a_reader_that_leaves_and_a_closed_stdout_are_no_faults(run: Run, home: Path) -> None:

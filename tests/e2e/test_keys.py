@@ -449,7 +449,7 @@ def test_the_keys_of_the_accept_screen(sample: Sample, start: Start) -> None:
     screen.press("y")
     screen.wait_until(lambda: screen.copied == ["q2"], "the id")
     screen.press("v")
-    screen.wait_for("preview of the append", "exactly as they would be written", "line 11")
+    screen.wait_for("preview of the append", "as planned", "line 11")
     shown = "".join(line[2:-1].strip() for line in screen.lines if line.startswith("│"))
     screen.press("esc")
     screen.wait_for("1 of 1 answered")

@@ -31,7 +31,7 @@ def test_open_a_folder_pick_a_session_repair_it_come_back_and_quit(
 ) -> None:
     log = samples / "crashed-dispatched.jsonl"
     screen = start(samples, "--operator", "ann", size=size, ready=LISTED)
-    screen.wait_for("26 sessions", "23 to repair", "15 unknown outcomes")
+    screen.wait_for("26 sessions", "23 to repair", "19 unknown outcomes")
     screen.press("/")
     screen.wait_for("search")
     screen.type("crashed-disp")
@@ -53,7 +53,7 @@ def test_open_a_folder_pick_a_session_repair_it_come_back_and_quit(
     screen.press("enter")
     screen.wait_for("✓ CLEAN", "[1] timeline")
     screen.press("q")
-    screen.wait_for(LISTED, "22 to repair", "14 unknown outcomes")
+    screen.wait_for(LISTED, "22 to repair", "18 unknown outcomes")
     assert screen.marked.startswith("✓ CLEAN")
     assert "✖ CRASHED" in moved(screen, "j")
     screen.press("q")

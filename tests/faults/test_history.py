@@ -75,7 +75,7 @@ def test_the_words_on_screen_name_line_time_call_risk_rule_finding_operator_and_
     assert len(lines) == len(owing.plan.repairs)
     (line,) = [line for line in lines if "call_0a92" in line]
     assert TIME.search(line)
-    for word in ("tool_outcome_unknown (rule 1)", "ran, by mara", "note: seen in the ledger"):
+    for word in ("http_post", "tool_outcome_unknown (rule 1)", "ran, by mara", "note: seen in the ledger"):
         assert word in line
 
 

@@ -41,7 +41,9 @@ def test_it_names_what_died_and_what_a_person_found(
     assert main(["report", str(tmp_path)]) == 1
     text = capsys.readouterr().out
     assert "3 sessions looked at; 2 of them" in text
-    assert "ann found: ran (seen in the dashboard)" in text
+    assert (
+        "call_0a92 http_post, tool_outcome_unknown (rule 1); ann found: ran (seen in the dashboard)" in text
+    )
     assert "double-started.jsonl | crashed" in text
     assert "| clean.jsonl" not in text
     assert "| crashed-dispatched.jsonl | repaired |" in text

@@ -113,7 +113,8 @@ def test_needs_and_since_narrow_the_rows(capsys: pytest.CaptureFixture[str]) -> 
     assert not any(row["status"] == "clean" for row in any_repair)
     dated = [row for row in scanned(capsys, str(SAMPLES), "--since", "1m")[1] if row["last_time"]]
     assert dated == []
-    assert main(["scan", str(SAMPLES), "--since", "soon"]) == 2
+    for nonsense in ("soon", "99999999999999d", "nanh", "infm"):
+        assert main(["scan", str(SAMPLES), "--since", nonsense]) == 2
 
 
 def test_many_files_go_through_worker_processes_and_give_the_same_rows(

@@ -276,7 +276,7 @@ def test_the_playbook_says_how_to_check(tmp_path: Path) -> None:
     )
     app = app_on(write(tmp_path, crashed()))
     shown = drive(app, ["a"])
-    assert "check: lookup re_91" in shown and "note: ask ops" in shown
+    assert "check: lookup re_91" in shown and "playbook: ask ops" in shown
     assert "playbook (shown, never run)" in drive(app_on(NAME), ["enter"])
 
 

@@ -101,6 +101,17 @@ def test_a_long_title_leaves_room_for_the_file_name(width: int, path: str, shown
     drive(app, steps, (width, 24))
 
 
+def test_a_short_title_gives_its_room_to_a_long_file_name() -> None:
+    app = picker_on(scan=Held())
+
+    async def steps(pilot: Any) -> None:
+        await come(pilot, crash("logs/corrupt-middle.jsonl", title="Sync."))
+        line = app.screen.rows.render_line(1).text
+        assert line.removesuffix("│").rstrip().endswith("Sync.  …pt-middle.jsonl"), line
+
+    drive(app, steps, (80, 24))
+
+
 def test_the_cursor_stays_on_the_first_row_until_it_is_moved_and_then_with_its_session() -> None:
     app = picker_on(scan=Held())
 

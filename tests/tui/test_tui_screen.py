@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import GARBAGE, log, names, result, speaks, step_start, turn_end, turn_start
+from tests.helpers import GARBAGE, log, names, result, speaks, step_start, turn_end, turn_start, user
 from tests.tui.demo import (
     NAME,
     app_on,
@@ -23,7 +23,7 @@ from tests.tui.demo import (
 )
 from triage.cli import main
 from triage.session import open_session
-from triage.tui.timeline import key
+from triage.tui.timeline import call_of, key, line_of
 
 
 def row_after(path: str, *keys: str, size: tuple[int, int] = (80, 24)) -> int:
@@ -195,6 +195,32 @@ def test_a_log_that_grew_is_said_and_read_again(tmp_path: Path) -> None:
 
     shown = drive(app, steps)
     assert "2 owed: 2 not started" in shown and "grew" not in shown
+
+
+@pytest.mark.parametrize("then", ["as it was", "longer", "another", "shorter", "empty"])
+def test_a_log_that_is_read_again_keeps_the_call_under_the_cursor_as_long_as_there_is_one(
+    tmp_path: Path, then: str
+) -> None:
+    path = tmp_path / write(tmp_path, crashed())
+    app = app_on(NAME)
+
+    async def steps(pilot: Any) -> None:
+        row = app.screen.row
+        assert call_of(row)
+        new = {
+            "as it was": path.read_bytes(),
+            "longer": path.read_bytes() + log(user("are you there?")),
+            "another": log(*[user("hello")] * 60),
+            "shorter": log(turn_start(1), user("go"), turn_end()),
+            "empty": b"",
+        }[then]
+        path.write_bytes(new)
+        await pilot.press("r")
+        await settle(pilot)
+        assert (app.screen.row == row) == (then in ("as it was", "longer"))
+        assert line_of(app.screen.row) == min(line_of(row), app.screen.timeline.journal.lines or 1)
+
+    drive(app, steps)
 
 
 def test_an_answer_that_a_repair_of_somebody_else_contradicts_is_said_when_it_is_read(tmp_path: Path) -> None:

@@ -38,7 +38,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _in_words(past: Past) -> str:
-    words = [f"line {past.line:,}", time_in_words(past.time or "no time"), past.type, past.tool_call_id or ""]
+    words = [f"line {past.line:,}", time_in_words(past.time or "no time"), past.type]
+    words += [past.tool_call_id or "", past.name or ""]
     if past.risk:
         words.append(f"{past.risk} (rule {past.rule})")
     if past.finding:

@@ -127,6 +127,7 @@ def _names(paths: Iterable[str]) -> dict[str, str]:
 def _appended(session: Session) -> Iterator[str]:
     for past in repairs_in(session.journal):
         call = f" {past.tool_call_id}" if past.tool_call_id else ""
+        call += f" {past.name}" if past.name else ""
         risk = f", {past.risk} (rule {past.rule})" if past.risk else ""
         found = f"; {past.operator or 'somebody'} found: {past.finding}" if past.finding else ""
         said = f" ({past.note})" if past.note else ""

@@ -35,7 +35,7 @@ def run(arguments: Sequence[str]) -> int:
     options = options_of.parse_args(arguments)
     try:
         since = None if options.since is None else datetime.now(UTC) - _age(options.since)
-    except ValueError:
+    except (ValueError, OverflowError):
         return fail(f"--since takes a number and m, h or d, as 24h: not {options.since!r}", USAGE)
     named = {path for path in options.path if not os.path.isdir(path)}
     try:

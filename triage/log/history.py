@@ -48,6 +48,7 @@ class Past:
     time: Any
     type: str
     tool_call_id: str | None
+    name: str | None  # of the tool, where the record has it
     risk: str | None
     rule: int | str | None
     finding: str | None
@@ -169,6 +170,7 @@ def _past(line: int, event: Event, metadata: Mapping[str, Any]) -> Past:
         event.time,
         event.type,
         call_id(event.data, "tool_call_id", "request_id"),
+        name if isinstance(name := event.data.get("name"), str) else None,
         metadata.get("risk"),
         metadata.get("rule"),
         *(

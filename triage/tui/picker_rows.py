@@ -66,6 +66,7 @@ class SessionRows:
         most, cells = room - TITLE, width_of([path])
         if cells > most:
             most = most if cells_of(path[0].rpartition("/")[2]) < most else room // 2
+            most = max(most, room - width_of([text(session.title)]))
             path = ("…" + "".join(end for end, _ in shift([path], cells - most + 1)), "dim")
         title = cut([text(session.title, limit=room)], room - width_of([path]))
         return [*title, ("  ", "dim"), path]

@@ -192,7 +192,7 @@ class PickerScreen(View[None]):
         spans: list[Span] = [(" ", "text"), (said, "head" if over else "unknown")]
         rows = self.listing.rows.values()
         repairs = sum(session.status in NEEDS_REPAIR for session in rows)
-        unknown = sum(session.unknown > 0 for session in rows)
+        unknown = sum(session.unknown for session in rows)
         for count, part in (
             (repairs, f"{repairs:,} to repair"),
             (unknown, counted(unknown, "unknown outcome")),

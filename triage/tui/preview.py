@@ -25,9 +25,8 @@ def preview_paper(desk: Desk) -> Paper:
     """The bytes as a text, each record from its own line on."""
     data = preview(desk)
     missing = len(desk.missing)
-    lines = [
-        Line(((f"{len(data):,} bytes, exactly as they would be written; times are filled in then", "head"),))
-    ]
+    says = f"{len(data):,} bytes as planned; a time or an id that is made when they are written is null here"
+    lines = [Line(((says, "head"),))]
     if missing:
         says = f"{counted(missing, 'answer')} still missing: they will stand in the metadata of their results"
         lines.append(Line(((says, "unknown"),)))

@@ -443,15 +443,15 @@ class TriageScreen(View[None]):
 
     def renewed(self) -> None:
         """The desk has a new session: show it, as near as possible to where we were."""
-        line, at_end = line_of(self.row), self.row == self.timeline.end
+        row, at_end = self.row, self.row == self.timeline.end
         self._finder.stop()
         self._jumps = []
         self._load()
         self.news = ""
-        row = (
-            self.timeline.end if at_end or self.following_log else key(min(line, self.timeline.journal.lines))
-        )
-        self._fill(max(row, key(1)) if self.timeline.journal.lines else self.timeline.end)
+        lines = self.timeline.journal.lines
+        if at_end or self.following_log or not lines:
+            row = self.timeline.end
+        self._fill(row if line_of(row) <= lines or row == self.timeline.end else key(lines))
 
     def action_reload(self) -> None:
         """Read all of the log again."""
