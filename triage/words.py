@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from triage.log.json_text import dumps
 from triage.playbook import Hint
 from triage.recovery.boundary import Boundary
 from triage.recovery.plan import Owed, Plan
@@ -204,7 +205,9 @@ def corrupt_in_the_way(lines: Sequence[int]) -> str:
 def time_in_words(value: object) -> str:
     """A record's time as it was written, uncleaned; a number as the UTC time that it stands for."""
     time = None if isinstance(value, str) else parse_time(value)
-    return str(value) if time is None else time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if time is not None:
+        return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return value if isinstance(value, str) else dumps(value)  # which may be nested as deep as a log likes
 
 
 def parse_time(value: object) -> datetime | None:

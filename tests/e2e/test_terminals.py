@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 
 import pytest
 
@@ -176,3 +178,18 @@ def test_the_terminal_is_left_as_it_was_found(sample: Sample, start: Start) -> N
         last = max(at for at, s in enumerate(screen.sequences) if s in (on, off))
         kept = on in ("\x1b[?25h", "\x1b[?7h")  # the cursor shows, lines wrap
         assert screen.sequences[last] == (on if kept else off), on
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("of_many", [False, True], ids=["log", "list"])
+def test_a_kill_leaves_the_terminal_as_it_was_found(
+    of_many: bool, number: signal.Signals, sample: Sample, start: Start
+) -> None:
+    log = sample("crashed-dispatched.jsonl")
+    screen = start(log.parent, ready="worst first") if of_many else start(log)
+    os.kill(screen.pid, number)
+    assert screen.wait_for_exit() == -number
+    left = screen.raw.decode()
+    for mode in ("1049", "1000", "1006", "2004"):  # another screen, the mouse, pasted text
+        assert left.rfind(f"\x1b[?{mode}l") > left.rfind(f"\x1b[?{mode}h"), mode
+    assert left.rfind("\x1b[?25h") > left.rfind("\x1b[?25l"), "the cursor"

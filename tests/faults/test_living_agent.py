@@ -17,7 +17,7 @@ from tests.faults.child import Child, become_nobody, elsewhere, standing, triage
 from tests.faults.converge import SAMPLES, Owing, acks, expect_repaired
 from tests.faults.namespaces import mount, other_numbers, own_mounts
 from triage.cli import main
-from triage.log import append
+from triage.log import append, writers
 from triage.log.writers import find_writers
 from triage.session import open_session
 
@@ -283,3 +283,15 @@ def test_an_agent_that_holds_its_own_lock_file_is_named_by_the_header_and_by_the
         agent.kill()
         assert triage("apply", log, *acks(owing.plan)).code == 0
     assert open_session(str(log)).plan.repairs == ()
+
+
+def test_a_file_that_is_closed_while_writers_are_looked_for_hides_no_other(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("this system does not list a process's descriptors")
+    listed = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda folder: ["4000000", *listed(folder)])
+    status = log.stat()
+    with log.open("ab"):
+        assert (status.st_dev, status.st_ino) in set(writers._written_files(str(os.getpid())))

@@ -43,6 +43,11 @@ def rewrite_the_end(log: Path) -> None:
         file.write(b"x")
 
 
+def rewrite_the_start(log: Path) -> None:
+    with log.open("r+b") as file:
+        file.write(b" ")
+
+
 def empty(log: Path) -> None:
     os.truncate(log, 0)
 
@@ -72,7 +77,7 @@ def test_a_plan_of_a_log_that_moved_is_refused_with_both_states(log: Path, owing
     assert log.read_bytes() == found
 
 
-@pytest.mark.parametrize("move", MOVES)
+@pytest.mark.parametrize("move", [*MOVES, rewrite_the_start])
 def test_a_log_that_moves_between_its_plan_and_the_lock_is_refused(
     log: Path, owing: Owing, move: Move
 ) -> None:
@@ -87,7 +92,11 @@ def test_a_log_that_moves_between_its_plan_and_the_lock_is_refused(
 
 @pytest.mark.parametrize(
     ("move", "says"),
-    [(replace, "the file was replaced by another one"), (rewrite_the_end, "its end was rewritten")],
+    [
+        (replace, "the file was replaced by another one"),
+        (rewrite_the_end, "; it was rewritten"),
+        (rewrite_the_start, "; it was rewritten"),
+    ],
 )
 def test_how_it_moved_is_said_where_its_size_does_not_show_it(
     log: Path, owing: Owing, move: Move, says: str
@@ -128,6 +137,18 @@ def test_a_writer_that_comes_after_the_last_look_loses_nothing_and_is_said(log: 
     text = log.read_bytes()
     assert text.startswith(owing.log + OTHER)
     expect_repaired(text[len(owing.log + OTHER) :], owing.plan)
+
+
+@pytest.mark.parametrize("rewrite", [rewrite_the_start, rewrite_the_end])
+def test_a_log_that_is_rewritten_after_the_last_look_is_no_success(
+    log: Path, owing: Owing, rewrite: Move
+) -> None:
+    with traced("apply", log, "--json", *acks(owing.plan)) as child:
+        child.until(child.at("write", log))
+        rewrite(log)
+        outcome = child.finish()
+    assert outcome.code == 4 and json.loads(outcome.out)["code"] == "read_back"
+    assert "another process wrote too" in outcome.err
 
 
 def vanish(log: Path) -> Path:

@@ -118,6 +118,38 @@ def test_a_worker_that_is_killed_costs_the_file_that_it_was_at_and_no_other(
     assert rows == {path: read_row(path) for path in paths if path != paths[20]}
 
 
+def test_a_worker_that_is_killed_when_it_has_nothing_to_do_costs_no_file(crew: Crew, tmp_path: Path) -> None:
+    paths = fill(tmp_path)
+    read(crew, paths)
+    for worker in crew._workers:
+        worker.process.kill()
+        worker.process.join()
+    assert read(crew, paths) == {path: read_row(path) for path in paths}
+
+
+def test_paths_and_rows_larger_than_a_pipe_are_no_scan_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wordy(path: str) -> Row:
+        return Row(path, None, "unreadable", why=path * 5)
+
+    monkeypatch.setattr(scan, "read_row", wordy)
+    signal.alarm(60)  # ends a test that would wait for ever
+    crew, paths = Crew(2), [f"{number:06}" + "\udcff" * 3000 for number in range(600)]
+    try:
+        assert read(crew, paths) == {path: wordy(path) for path in paths}
+    finally:
+        crew.close()
+        signal.alarm(0)
+
+
+def test_a_time_that_is_nested_deeper_than_a_worker_can_tell_is_none(crew: Crew, tmp_path: Path) -> None:
+    paths = fill(tmp_path)
+    deep = b'{"seq":0,"type":"turn_start","time":' + b"[" * 1010 + b"]" * 1010 + b',"data":{}}\n'
+    Path(paths[20]).write_bytes(deep)
+    rows = read(crew, paths)
+    assert rows == {path: read_row(path) for path in paths}
+    assert (row := rows[paths[20]]) is not None and (row.status, row.last_time) == ("crashed", None)
+
+
 def test_without_workers_the_files_are_read_here(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes((SAMPLES / "clean.jsonl").read_bytes())
     (tmp_path / "notes.txt").write_text("no log\n")

@@ -259,6 +259,8 @@ ODD = {
     "a call that names no id": [line.replace(b'"id":"call_1",', b"") for line in TWO],
     "ids that are numbers": [line.replace(b'"call_1"', b"1") for line in TWO],
     "calls that are no list": [line.replace(b"[", b'{"x":[').replace(b"]", b"]}") for line in TWO],
+    "calls that are an object": numbered(turn_start(1), speaks(tool_calls={}), turn_end()),
+    "calls that are a text": numbered(turn_start(1), speaks(tool_calls=""), turn_end()),
     "no calls at all": numbered(turn_start(1), speaks(tool_calls=None), speaks(), turn_end()),
     "another type": numbered(*CLOSED, {"type": "heartbeat", "data": {}}, *CLOSED),
     "the same id in each turn": TWO,

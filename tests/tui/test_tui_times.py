@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import orjson
 import pytest
 
 from triage.tui.times import ago, duration, moment, parse_time, span
@@ -22,7 +23,8 @@ NOW = datetime(2026, 5, 20, 14, 41, 7, tzinfo=UTC)
         ("yesterday\x1b[2J", "yesterday␛[2J"),
         (None, ""),
         (1e300, "1e+300"),
-        (True, "True"),
+        (True, "true"),
+        (orjson.loads("[" * 1010 + "]" * 1010), "[" * 39 + "…"),
     ],
 )
 def test_a_time_is_short_where_it_can_be_read(value: object, shown: str) -> None:

@@ -740,6 +740,18 @@ def test_an_error_of_the_disk_while_reading_is_unreadable(
     assert unreadable(path) == "io_error"
 
 
+@pytest.mark.parametrize("block", [64, 1 << 18], ids=["large", "small"])
+def test_a_disk_that_gives_less_than_it_is_asked_for_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    text, read = log(*CRASHED * 3), os.pread
+    monkeypatch.setattr(blocks_module, "BLOCK", block)
+    whole = on_disk(tmp_path, text)
+    monkeypatch.setattr(os, "pread", lambda descriptor, size, at: read(descriptor, min(size, 50), at))
+    again = read_journal(whole.path)
+    assert (again.offsets, again.codes) == (whole.offsets, whole.codes)
+
+
 def test_a_log_that_is_cut_while_it_is_read_is_said_to_have_moved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

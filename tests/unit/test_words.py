@@ -115,12 +115,24 @@ def test_times_are_read_as_iso_and_as_numbers_since_1970_and_odd_ones_are_none()
         ("2026-05-20T10:15:03+02:00", "2026-05-20T10:15:03+02:00"),
         ("soon", "soon"),
         (10**30, "1" + "0" * 30),
+        ({"at": [True]}, '{"at":[true]}'),
     ],
 )
 def test_a_time_stands_as_it_was_written_and_a_number_as_the_time_that_it_is(
     written: object, says: str
 ) -> None:
     assert words.time_in_words(written) == says
+
+
+def test_a_time_that_is_nested_as_deep_as_a_log_likes_is_told_in_every_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deep = b"[" * 100_000 + b"]" * 100_000
+    (tmp_path / "log.jsonl").write_bytes(b'{"seq":0,"type":"turn_start","time":' + deep + b',"data":{}}\n')
+    for command in (["plan"], ["--plain"], ["report"], ["scan", "--json"], ["history"], ["plan", "--json"]):
+        main([*command, str(tmp_path / "log.jsonl")])
+        said = capsys.readouterr()
+        assert "fault" not in said.err + said.out, command
 
 
 def test_every_text_says_the_times_of_a_log_that_counts_milliseconds(

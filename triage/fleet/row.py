@@ -94,12 +94,17 @@ def row_of(session: Session) -> Row:
         boundary=plan.boundary.name,
         bytes=journal.size,
         events=journal.scan.events,
-        last_time=session.last_time,
+        last_time=_scalar(session.last_time),
         title=title[:TITLE] if title else None,
         why=why,
         danger=severities.count(2),
         file=(journal.status.st_dev, journal.status.st_ino),
     )
+
+
+def _scalar(time: Any) -> Any:
+    """A time as the log wrote it, where a row can carry it: a number, or a text of some length; else None."""
+    return time[:TITLE] if isinstance(time, str) else time if isinstance(time, int | float) else None
 
 
 def in_use(row: Row, writers: Mapping[tuple[int, int], int]) -> Row:

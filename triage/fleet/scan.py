@@ -23,14 +23,14 @@ from triage.log.fast import expect_many
 from triage.log.writers import all_writers
 
 FEW = 32  # files that are read faster than workers start
-CHUNK = 64  # files handed to a worker at a time, at most; one more chunk waits at it
-AHEAD = 256  # files that are looked for between two looks at the workers
+CHUNK = 128  # files handed to a worker at a time, at most
+AHEAD = 512  # files that are looked for between two looks at the workers
 POLL_SECONDS = 0.1  # between two looks whether to stop
 TELL_SECONDS = 0.05  # after which a worker sends the rows that it has read, its chunk done or not
 NICE = 10  # how far workers stand back behind a screen
 
 COUNT = Struct("Q")  # of files that a worker was handed since it began
-READ, SKIP = 0, COUNT.size  # where they are shared: how many it has read, and up to which it is to skip them
+BEGUN, READ, SKIP = (place * COUNT.size for place in range(3))  # where it shares what it did, and is told
 
 Read = tuple[str, Row | None]  # a path and its row, None for what is no session log
 
@@ -60,12 +60,16 @@ class Crew:
     def __init__(self, count: int, nice: int = 0) -> None:
         context = multiprocessing.get_context("fork")
         self._workers: list[_Worker] = []
-        for _ in range(count):
-            (ours, theirs), shared = context.Pipe(), mmap(-1, 2 * COUNT.size)
-            process = context.Process(target=_work, args=(ours, theirs, shared, nice), daemon=True)
-            process.start()
-            theirs.close()  # so that the end of the worker is seen at ours
-            self._workers.append(_Worker(process, ours, shared))
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until a worker ignores it
+        try:
+            for _ in range(count):
+                (ours, theirs), shared = context.Pipe(), mmap(-1, 3 * COUNT.size)
+                process = context.Process(target=_work, args=(ours, theirs, shared, nice), daemon=True)
+                process.start()
+                theirs.close()  # so that the end of the worker is seen at ours
+                self._workers.append(_Worker(process, ours, shared))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def close(self) -> None:
         """End the workers, whatever they are at."""
@@ -109,9 +113,12 @@ class Crew:
             COUNT.pack_into(worker.shared, SKIP, worker.answered + worker.old)
 
     def _hand_out(self, waiting: deque[str]) -> None:
-        """Hand what waits to the workers. Each has a chunk in reserve, a smaller one as the end is near."""
+        """Hand what waits to the workers that have nothing to do: less to each as the end is near.
+
+        To no other one: while it sends, it doesn't listen, and we would wait for each other.
+        """
         for worker in self._workers:
-            if waiting and len(worker.left) < CHUNK:
+            if waiting and not worker.left:
                 count = min(CHUNK, 1 + len(waiting) // (2 * len(self._workers)))
                 paths = [waiting.popleft() for _ in range(count)]
                 worker.left.extend(paths)
@@ -132,9 +139,10 @@ class Crew:
         return rows
 
     def _lost(self, worker: _Worker, waiting: deque[str]) -> list[Read]:
-        """A worker was ended from outside: by the file that it was at, for all we know."""
+        """A worker was ended from outside: for all we know by the file that it was at, if it was at one."""
         self._workers.remove(worker)
-        left, at = list(worker.left), COUNT.unpack_from(worker.shared, READ)[0] - worker.answered
+        begun, read = (COUNT.unpack_from(worker.shared, place)[0] for place in (BEGUN, READ))
+        left, at = list(worker.left), read - worker.answered if begun > read else -1
         waiting.extendleft(path for place, path in enumerate(left) if place >= worker.old and place != at)
         if not worker.old <= at < len(left):
             return []
@@ -208,9 +216,10 @@ def _work(ours: Connection, theirs: Connection, shared: mmap, nice: int) -> None
         while True:
             paths = theirs.recv()
             for path in paths:
-                skipped = count < COUNT.unpack_from(shared, SKIP)[0]
-                rows.append(None if skipped else _read(path))
                 count += 1
+                COUNT.pack_into(shared, BEGUN, count)
+                skipped = count <= COUNT.unpack_from(shared, SKIP)[0]
+                rows.append(None if skipped else _read(path))
                 COUNT.pack_into(shared, READ, count)
                 if path is paths[-1] or monotonic() > told + TELL_SECONDS:
                     theirs.send([None if row is None else tuple(row) for row in rows])  # half the work

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from triage.log.blocks import read_of
 from triage.log.events import TOOL_RESULT, call_id
 from triage.log.formats import TakesFrames
 from triage.log.journal import Journal, extend_journal, read_journal
@@ -219,8 +220,16 @@ def _compare(reader: int, journal: Journal) -> None:
         same_file = os.path.samestat(os.stat(journal.path), os.fstat(reader))
     except OSError:
         same_file = False
-    if not same_file or read_base(reader, journal.base.last_seq) != journal.base:
+    if not same_file or read_base(reader, journal.base.last_seq) != journal.base or _differs(reader, journal):
         raise Refused(moved(journal.path, journal.base))
+
+
+def _differs(reader: int, journal: Journal) -> bool:
+    """Whether a log is not, byte by byte, the one that was read; only of a small one these are at hand."""
+    if journal.at_hand is None or journal.text is not None:
+        return False
+    size = journal.base.size
+    return read_of(reader, size)(size, 0) != journal.at_hand(size, 0)
 
 
 def moved(path: str, base: Base) -> Refusal:
@@ -236,7 +245,7 @@ def moved(path: str, base: Base) -> Refusal:
     if (now.device, now.inode) != (base.device, base.inode):
         says += "; the file was replaced by another one"
     elif now.size == base.size:
-        says += "; its end was rewritten"
+        says += "; it was rewritten"
     operators = operators_after(fresh, base.size)
     if operators:
         says += f"; {', '.join(operators)} repaired it"
@@ -323,7 +332,9 @@ def _undisturbed() -> Iterator[None]:
 def _read_back(reader: int, journal: Journal, text: bytes) -> tuple[Journal, str]:
     """The log read again, and the status of its plan, which must hold no repair."""
     path = journal.path
-    if os.pread(reader, len(text) + 1, journal.base.size) != text:
+    base = journal.base
+    same = read_base(reader, base.last_seq, base.size) == base and not _differs(reader, journal)
+    if not same or os.pread(reader, len(text) + 1, base.size) != text:
         says = f"{path} does not end as it was appended: another process wrote too. Open it again"
         raise _refuse("read_back", says, retryable=True)
     fresh = extend_journal(journal, whole=False) or read_journal(path)

@@ -23,7 +23,12 @@ def read_of(descriptor: int, size: int) -> Read:
 
     Raises OSError where that fails, also for a file that only says that it is empty.
     """
-    return held(os.pread(descriptor, max(size, 1), 0)) if is_small(size) else partial(os.pread, descriptor)
+    if not is_small(size):
+        return partial(os.pread, descriptor)
+    data = os.pread(descriptor, max(size, 1), 0)
+    while len(data) < size and (more := os.pread(descriptor, size - len(data), len(data))):
+        data += more  # some file systems give less than they are asked for
+    return held(data)
 
 
 def held(data: bytes) -> Read:

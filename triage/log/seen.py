@@ -78,6 +78,7 @@ def parsed(raw: bytes) -> tuple[int, int, Any]:
             return UNKNOWN
         calls = data.get("tool_calls")
         ids = () if calls is None else [call["id"] for call in calls]
-        return (seq, CODES[kind], ids) if all(type(id) is str for id in ids) else UNKNOWN
+        fits = (calls is None or type(calls) is list) and all(type(id) is str for id in ids)
+        return (seq, CODES[kind], ids) if fits else UNKNOWN
     except (orjson.JSONDecodeError, TypeError, KeyError):
         return UNKNOWN

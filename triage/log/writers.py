@@ -94,14 +94,14 @@ def writer(pid: int) -> Holder:
 
 
 def _written_files(pid: str) -> Iterator[tuple[int, int]]:
-    folder = f"/proc/{pid}/fd"
-    try:
-        for name in os.listdir(folder):
+    folder, names = f"/proc/{pid}/fd", list[str]()
+    with suppress(OSError):  # another user's process, or one that ended while we looked
+        names = os.listdir(folder)
+    for name in names:
+        with suppress(OSError):  # it was closed while we looked
             status = os.stat(f"{folder}/{name}")
             if stat.S_ISREG(status.st_mode) and _is_written(pid, name):
                 yield status.st_dev, status.st_ino
-    except OSError:
-        return  # another user's process, or one that ended while we looked
 
 
 def _is_written(pid: str, name: str) -> bool:

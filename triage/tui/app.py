@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -81,7 +85,18 @@ class TriageApp(App[str]):
         self._clock = clock
         self._picker: PickerScreen | None = None
         self._said: list[str] = []  # of logs that were left
+        self.ended_by = 0  # the signal that ended it
         self.unreadable: Unreadable | None = None
+
+    def on_mount(self) -> None:
+        """A `kill` or the end of the terminal leaves the terminal as it was found."""
+        with suppress(ValueError, RuntimeError):  # no main thread: whoever runs us there minds the signals
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                asyncio.get_running_loop().add_signal_handler(number, self._end, number)
+
+    def _end(self, number: int) -> None:
+        self.ended_by = number
+        self.exit()
 
     @property
     def desk(self) -> Desk:
@@ -276,6 +291,9 @@ def run(
     """
     app = make_app(source, read_only=read_only, operator=operator, theme=theme, redact=redact)
     said = app.run()
+    if app.ended_by:  # as it would have ended, but for the terminal
+        signal.signal(app.ended_by, signal.SIG_DFL)
+        os.kill(os.getpid(), app.ended_by)
     failed = app.error or app.unreadable
     if failed is not None:
         raise failed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from triage.text import clean
-from triage.words import parse_time
+from triage.words import parse_time, time_in_words
 
 DAY = 86400.0
 
@@ -19,7 +19,7 @@ def moment(value: object, now: datetime | None = None) -> str:
         return ""
     time = parse_time(value)
     if time is None:
-        return clean(str(value), limit=40)
+        return clean(time_in_words(value), limit=40)
     near = now is None or abs(now - time) < timedelta(days=1)
     return f"{time:%H:%M:%S}Z" if near else f"{time:%Y-%m-%d %H:%M}Z"
 
