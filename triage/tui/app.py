@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from triage.fleet.scan import Scan
     from triage.tui.opening_screen import Opened
     from triage.tui.picker_screen import PickerScreen
+
+SWITCH = 0.0005  # seconds for which a key waits for a thread that reads, each time it has to
 
 
 class TriageApp(App[str]):
@@ -289,6 +292,7 @@ def run(
     Raises Unreadable for such a path, and whatever failed in the screen, after the terminal was put back in
     order; nothing was printed.
     """
+    sys.setswitchinterval(SWITCH)
     app = make_app(source, read_only=read_only, operator=operator, theme=theme, redact=redact)
     said = app.run()
     if app.ended_by:  # as it would have ended, but for the terminal

@@ -59,6 +59,8 @@ class Timeline:
         self.calls = calls
         self.journal = calls.journal
         self.plan = calls.session.plan
+        self._codes, self._mates = self.journal.codes, self.journal.mates
+        self._depths = self.journal.depths
         self.filter = "all"
         self._open = {turn.line for turn in self.plan.open_turns}
         self._folds: dict[int, bool] = {}  # what a person folded or unfolded
@@ -87,10 +89,10 @@ class Timeline:
 
     def _opens(self, line: int) -> bool:
         """Whether a line opens a turn or a step."""
-        return self.journal.codes[line - 1] in (CODES[TURN_START], CODES[STEP_START])
+        return self._codes[line - 1] in (CODES[TURN_START], CODES[STEP_START])
 
     def _naming(self, line: int) -> bool:
-        return self.journal.codes[line - 1] in NAMING
+        return self._codes[line - 1] in NAMING
 
     def folded(self, line: int) -> bool:
         """Whether a turn, step or message is folded."""
@@ -99,9 +101,9 @@ class Timeline:
         chosen = self._folds.get(line)
         if chosen is not None:
             return chosen
-        if self.journal.codes[line - 1] == CODES[TURN_START]:
+        if self._codes[line - 1] == CODES[TURN_START]:
             return line not in self._open
-        return self.journal.mates[line - 1] > 0 and not self.problems_in(line, self.last_of(line))
+        return self._mates[line - 1] > 0 and not self.problems_in(line, self.last_of(line))
 
     def is_open(self, line: int) -> bool:
         """Whether a line opened a turn that nothing closed."""
@@ -109,11 +111,11 @@ class Timeline:
 
     def last_of(self, line: int) -> int:
         """The last line of what a line opens: its end, or the last line that lies in it."""
-        mate = self.journal.mates[line - 1]
+        mate = self._mates[line - 1]
         if mate:
             return int(mate)
-        depth = self.journal.depths[line - 1]
-        outside = _at_most(depth).search(self.journal.depths, line)
+        depth = self._depths[line - 1]
+        outside = _at_most(depth).search(self._depths, line)
         return outside.start() if outside else self.journal.lines
 
     def problems_in(self, first: int, last: int) -> int:
@@ -152,7 +154,7 @@ class Timeline:
 
     def reveal(self, row: int) -> int:
         """Bring a row into view, unfolding what hides it. Returns its index."""
-        for _ in range(self.journal.depths[line_of(row) - 1] + 4 if row < self.end else 2):
+        for _ in range(self._depths[line_of(row) - 1] + 4 if row < self.end else 2):
             index = self.index_of(row)
             shown = self.rows[index]
             if shown == row:
@@ -186,7 +188,7 @@ class Timeline:
 
     def _around(self, line: int) -> int:
         """The innermost turn or step that a line lies in; 0: none."""
-        codes, at = self.journal.codes, line
+        codes, at = self._codes, line
         while True:
             at = 1 + max(codes.rfind(CODES[type], 0, at - 1) for type in (TURN_START, STEP_START))
             if at == 0 or self.last_of(at) >= line:
@@ -216,12 +218,12 @@ class Timeline:
         wanted = bytearray(256)
         for type in (*_CALL_TYPES, TURN_START):
             wanted[CODES[type]] = 1
-        shown = compress(range(1, self.journal.lines + 1), self.journal.codes.translate(wanted))
+        shown = compress(range(1, self.journal.lines + 1), self._codes.translate(wanted))
         yield from map(key, shown)
 
     def _walk(self, first: int, last: int, opened: int = 0) -> tuple[array[int], int]:
         """The rows of the lines from `first` to `last`, and the last line that they or a fold cover."""
-        codes = self.journal.codes
+        codes = self._codes
         small = last - first < SMALL
         stops = self._stops if small else self._foldable
         rows: array[int] = array("q")
@@ -263,7 +265,7 @@ class Timeline:
 
     def _lines_to_mark(self) -> list[int]:
         """The messages that name owed or left calls, and those near the end of the log."""
-        codes, lines = self.journal.codes, self.journal.lines
+        codes, lines = self._codes, self.journal.lines
         marked = {owed.line for owed in self.plan.owed} | {left.line for left in self.plan.left[:MARKED]}
         marked |= set(range(max(1, lines - SMALL), lines + 1)) if self._open else set()
         return sorted(line for line in marked if codes[line - 1] in NAMING)
@@ -274,7 +276,7 @@ class Timeline:
         found |= {self.row_of_call(left.line, left.tool_call_id) for left in self.plan.left}
         found |= {key(anomaly.line) for anomaly in self.plan.anomalies if anomaly.line}
         unreadable = _one_of((CODES["corrupt"], CODES["damaged"]))
-        found |= {key(match.start() + 1) for match in unreadable.finditer(self.journal.codes)}
+        found |= {key(match.start() + 1) for match in unreadable.finditer(self._codes)}
         owing = {owed.turn_line for owed in self.plan.owed}
         found |= {key(line) for line in self._open if line not in owing}
         return array("q", sorted(found))
