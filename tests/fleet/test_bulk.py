@@ -47,6 +47,8 @@ def test_each_one_is_printed_and_each_skipped_one_says_why(
     out, err = capsys.readouterr()
     assert "boundary-calls-named.jsonl: appended 3 records" in out
     assert "crashed-dispatched.jsonl: skipped, 1 call of it needs a person" in err
+    assert "doubtful.jsonl: skipped, doubtful: line 15 can't be read" in err
+    assert "clean.jsonl" not in out + err
 
 
 def test_a_crash_with_an_unreadable_line_in_its_turn_is_left_to_a_person(

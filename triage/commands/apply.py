@@ -215,7 +215,7 @@ def close_not_started(paths: Sequence[str], *, json: bool) -> int:
         named = path in paths
         try:
             session = open_session(path)
-            if not session.plan.repairs:
+            if session.plan.status == "clean":
                 continue
             why = _needs_person(session)
             if why:
@@ -238,6 +238,8 @@ def _needs_person(session: Session) -> str:
     plan = session.plan
     if plan.refusal is not None:
         return plan.refusal.says
+    if not plan.repairs:
+        return f"{plan.status}: {plan.doubt or 'nothing would be appended'}"
     needing = sum(owed.needs_acknowledgement for owed in plan.owed)
     if needing:
         return f"{counted(needing, 'call')} of it {'needs' if needing == 1 else 'need'} a person"
