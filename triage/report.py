@@ -211,7 +211,7 @@ def markdown(session: Session, *, redacted: bool = False, name: str = "") -> str
             arguments = arguments_in_short(o)
             out.append(f"- Arguments: {markdown_code(safe(arguments)) if arguments else 'none'}")
             out += [f"- Line {e.line:,}: {escape(e.says)}" for e in o.evidence]
-            out += [f"- Playbook, {escape(says)}" for says in _hints(session, o)]
+            out += [f"- {escape(says)}" for says in _hints(session, o)]
     if plan.left:
         out += ["", "## Left as it is", ""]
         out += [

@@ -128,7 +128,7 @@ def test_the_hint_stands_beside_the_call_and_changes_no_risk(
     plain(session)
     text = capsys.readouterr().out
     assert "check: curl -s https://pay.example/v1/refunds" in text and "playbook: look twice" in text
-    assert "look twice" in markdown(session)
+    assert "- playbook: look twice" in markdown(session)
     assert session.plan == before
 
 

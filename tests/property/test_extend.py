@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import dispatch, log, names, result, turn_end, turn_start
+from tests.helpers import dispatch, log, names, result, turn_end, turn_start, user
 from triage.log import fast
 from triage.log import journal as journal_module
 from triage.log.journal import Journal, extend_journal, read_journal
@@ -173,6 +173,19 @@ def test_a_small_log_that_ended_amid_a_line_is_read_anew_once_it_has_grown(tmp_p
     assert session.journal.mark is None
     path.write_bytes(log(turn_start(1), names("a"), result("a", "text"), turn_end(turn=1)))
     assert session.read_on().plan.status == "clean"
+
+
+def test_a_small_log_that_was_rewritten_ahead_of_its_end_is_read_anew_when_it_grew(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log.jsonl"
+    text = log(turn_start(1), names("a"), *[user("x" * 900)] * 8)
+    path.write_bytes(text)
+    session = open_session(str(path))
+    with path.open("r+b") as file:
+        file.write(text.replace(b'"a"', b'"b"') + log(dispatch("b")))
+    assert extend_journal(session.journal) is None
+    assert [owed.tool_call_id for owed in session.read_on().plan.owed] == ["b"]
 
 
 def test_damage_that_no_glance_saw_makes_a_log_doubtful_once_it_owes_something_outside(

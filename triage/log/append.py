@@ -22,7 +22,7 @@ from triage.log.blocks import read_of
 from triage.log.events import TOOL_RESULT, call_id
 from triage.log.formats import TakesFrames
 from triage.log.journal import Journal, extend_journal, read_journal
-from triage.log.source import Base, Unreadable, open_for_reading, read_base
+from triage.log.source import Base, Unreadable, open_for_reading
 from triage.log.writers import find_writers, in_hand
 from triage.recovery.acknowledge import Answer, answered
 from triage.recovery.plan import Plan, Refusal, Repair, make_plan
@@ -216,20 +216,18 @@ def _agents_locks(reader: int, journal: Journal) -> Iterator[None]:
 
 def _compare(reader: int, journal: Journal) -> None:
     """Refuse where the log is not exactly what the plan was made from."""
+    status = os.fstat(reader)
     try:
-        same_file = os.path.samestat(os.stat(journal.path), os.fstat(reader))
+        same_file = os.path.samestat(os.stat(journal.path), status)
     except OSError:
         same_file = False
-    if not same_file or read_base(reader, journal.base.last_seq) != journal.base or _differs(reader, journal):
+    if not same_file or status.st_size != journal.size or not _begins(reader, journal):
         raise Refused(moved(journal.path, journal.base))
 
 
-def _differs(reader: int, journal: Journal) -> bool:
-    """Whether a log is not, byte by byte, the one that was read; only of a small one these are at hand."""
-    if journal.at_hand is None or journal.text is not None:
-        return False
-    size = journal.base.size
-    return read_of(reader, size)(size, 0) != journal.at_hand(size, 0)
+def _begins(reader: int, journal: Journal) -> bool:
+    """Whether the open file begins with the log that was read."""
+    return journal.begins(read_of(reader, journal.size), os.fstat(reader))
 
 
 def moved(path: str, base: Base) -> Refusal:
@@ -332,9 +330,7 @@ def _undisturbed() -> Iterator[None]:
 def _read_back(reader: int, journal: Journal, text: bytes) -> tuple[Journal, str]:
     """The log read again, and the status of its plan, which must hold no repair."""
     path = journal.path
-    base = journal.base
-    same = read_base(reader, base.last_seq, base.size) == base and not _differs(reader, journal)
-    if not same or os.pread(reader, len(text) + 1, base.size) != text:
+    if not _begins(reader, journal) or os.pread(reader, len(text) + 1, journal.size) != text:
         says = f"{path} does not end as it was appended: another process wrote too. Open it again"
         raise _refuse("read_back", says, retryable=True)
     fresh = extend_journal(journal, whole=False) or read_journal(path)

@@ -81,6 +81,13 @@ class Journal:
             self.found_base = self.find_base()
         return self.found_base
 
+    def begins(self, read: Read, status: os.stat_result) -> bool:
+        """Whether what is read of an open file begins with this log: by its state, if small byte by byte."""
+        size = self.base.size
+        if base_of(read, status, self.base.last_seq, size) != self.base:
+            return False
+        return self.at_hand is None or self.text is not None or read(size, 0) == self.at_hand(size, 0)
+
     @property
     def offsets(self) -> array[int]:
         """The byte at which each line begins, and one for the end of the file."""
@@ -209,12 +216,12 @@ def extend_journal(
     None where the log has to be read anew: it is another file, its end was rewritten, or it is none that
     grows line by line. Raises Unreadable where it has gone.
     """
-    base, mark = journal.base, journal.mark
+    mark = journal.mark
     if mark is None:
         return None
     with opened(journal.path) as log:
         same = log.format is journal.format and not log.one_document and log.text is None
-        if not same or base_of(log.own, log.status, base.last_seq, base.size) != base:
+        if not same or not journal.begins(log.own, log.status):
             return None
         lines, copied = mark.lines, _copied(mark, journal.format)
         if copied is None:

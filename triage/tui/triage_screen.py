@@ -451,7 +451,9 @@ class TriageScreen(View[None]):
         lines = self.timeline.journal.lines
         if at_end or self.following_log or not lines:
             row = self.timeline.end
-        self._fill(row if line_of(row) <= lines or row == self.timeline.end else key(lines))
+        elif line_of(row) > lines:
+            row = key(lines)
+        self._fill(row)
 
     def action_reload(self) -> None:
         """Read all of the log again."""
